@@ -9,7 +9,7 @@ import pytest
 
 from tests.cluster.fixtures import fixture_cluster, fixture_clustered
 from tests.commands.smoke.planned import PLAN
-from vpatch.commands.bench.record import read_record
+from vpatch.commands.bench.record import document_of, read_record
 
 pytestmark = [pytest.mark.slow, pytest.mark.cluster, pytest.mark.full]
 
@@ -37,7 +37,7 @@ def bench(clustered, *args, **options):
 def record_of(clustered, name):
     folder = clustered.project.folder / "bench" / name
     found = json.loads((folder / "bench.json").read_text())
-    assert read_record(folder) == found  # what is written is what the model says
+    assert document_of(read_record(folder)) == found  # what is written is what the model says
     return found
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import jsonschema
 import pytest
 
-from tests.commands.bench.records import record
+from tests.commands.bench.records import record, validated
 from tests.commands.conftest import Run
 from tests.projects import NO_SUCH, VERSION
 from tests.waiting import LIMIT
@@ -196,7 +196,7 @@ def test_schema_used_wrongly(words, code, said):
 def test_what_was_measured_before_it_broke_off_is_in_the_one_document(
     empty, monkeypatch, failure, code, ends
 ):
-    done = BenchResult(record(), empty.folder / "bench" / "one", failure)
+    done = BenchResult(validated(record()), empty.folder / "bench" / "one", failure)
     monkeypatch.setattr(bench_command, "bench", lambda *_, **__: done)
     document = empty.run("bench", "--vllm", VERSION, "--json", code=ends).document
     assert document["result"]["record"]["points"][0]["measured"]["output_tokens"] > 0
@@ -205,9 +205,10 @@ def test_what_was_measured_before_it_broke_off_is_in_the_one_document(
 
 def test_a_record_in_a_document_can_be_compared(tmp_path):
     """It has null for what the file leaves out."""
-    found = BenchOutput.of(tmp_path, record()).model_dump(mode="json")["record"]
+    output = BenchOutput(folder=tmp_path, record=validated(record()))
+    found = output.model_dump(mode="json")["record"]
     assert found["sides"][0]["servers"] is None
     (tmp_path / "bench.json").write_text(json.dumps(found))
     again = read_record(tmp_path)
-    assert list(differences(again, record())) == []
-    assert report_of(again) == report_of(record())
+    assert list(differences(again, validated(record()))) == []
+    assert report_of(again) == report_of(validated(record()))

@@ -8,7 +8,7 @@ import sys
 import pytest
 
 from tests.commands.smoke.planned import PLAN
-from vpatch.commands.bench.record import read_record
+from vpatch.commands.bench.record import document_of, read_record
 from vpatch.evidence.store import read_evidence
 
 pytestmark = pytest.mark.slow
@@ -84,7 +84,7 @@ def test_bench_measures_each_point_as_a_side(smoked, monkeypatch):
     run(smoked, "bench")
     folder = smoked.folder / "bench" / "one"
     record = json.loads((folder / "bench.json").read_text())
-    assert read_record(folder) == record  # as its model says
+    assert document_of(read_record(folder)) == record  # as its model says
     assert [side["point"] for side in record["sides"]] == [
         {"patches": "pristine", "hardware": "cpu"},
         {"patches": "all", "hardware": "cpu"},

@@ -74,7 +74,7 @@ def test_the_recipe_gives_the_same_on_a_head_and_three_nodes(started, tmp_path):
     record = json.loads((tmp_path / "there" / "results.json").read_text())
     nodes = {one["node"] for cell in record["cells"] for one in cell["rounds"]}
     assert len(nodes) == 3
-    assert nodes <= record["machines"].keys()
+    assert nodes <= record.machines.keys()
 
 
 def test_a_matrix_of_three_releases_is_one_record_and_one_page(started, tmp_path, open_page):
@@ -90,12 +90,10 @@ def test_a_matrix_of_three_releases_is_one_record_and_one_page(started, tmp_path
     assert run.returncode == 0, run.stdout + run.stderr
     assert "6 of 6 runs measured" in run.stdout
     record = read_record(tmp_path / "one")
-    assert [side["engine"]["vllm"] for side in record["sides"]] == RELEASES
-    assert len(record["machines"]) == 2
-    for point in record["points"]:
-        found = point["measured"]["counters"]
-        found |= {"per_position": tuple(found["per_position"])}
-        assert Counters(**found) == PREDICTED[point["k"]]
+    assert [side.engine.vllm for side in record.sides] == RELEASES
+    assert len(record.machines) == 2
+    for point in record.points:
+        assert point.measured.counters.counts == PREDICTED[point.k]
     with open_page((tmp_path / "one" / "report.html").read_text()) as opened:
         assert opened.complaints == []
         table = opened.page.locator("section[aria-labelledby=matrix] table").inner_text()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from html.parser import HTMLParser
 
-from tests.commands.bench.records import DIGEST, PLAN, point, record
+from tests.commands.bench.records import DIGEST, PLAN, point, record, validated
 from vpatch.commands.bench.match import joined
 from vpatch.commands.bench.report.page import page_of
 
@@ -67,7 +67,7 @@ class Reader(HTMLParser):
 
 
 def read(found):
-    return Reader(page_of(found)).root
+    return Reader(page_of(validated(found))).root
 
 
 def table(page, title):
@@ -132,5 +132,5 @@ RECORDS = {
     "no k = 0": record(ks=(1, 3)),
     "k = 0 failed": without(record(), 0),
     "servers": of_servers(),
-    "compared": joined([record(), record(gain=0.4) | {"name": "other"}], []),
+    "compared": joined([validated(record()), validated(record(gain=0.4) | {"name": "other"})], []),
 }

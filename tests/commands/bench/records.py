@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from vpatch.commands.bench.schema import BenchRecord
+
 # What each repeat has of the first one's speed, one after the other.
 DRIFT = (1.0, 1.01, 0.99, 1.005, 0.995)
 DIGEST = "sha256:" + "a" * 64
@@ -145,3 +147,8 @@ def record(
         "sides": [side(name) for name in names],
         "points": points,
     }
+
+
+def validated(content: dict[str, Any] | BenchRecord) -> BenchRecord:
+    """A record as its readers have it."""
+    return BenchRecord.model_validate(content)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from html import escape
 from xml.etree import ElementTree as ET
 
+from tests.commands.bench.records import validated
 from vpatch.commands.bench.report import plots as plots_module
 from vpatch.commands.bench.report import scene as scene_module
 from vpatch.commands.bench.report import svg
@@ -18,8 +19,9 @@ LATENCIES = "Latencies at concurrency"
 
 
 def scene_of(found, ratios=None):
-    rows = rows_of(found)
-    names = [side["name"] for side in found["sides"]]
+    read = validated(found)
+    rows = rows_of(read)
+    names = [side.name for side in read.sides]
     return PlotData("tiny, 24/32", rows, names, speed_ups(rows) if ratios is None else ratios)
 
 

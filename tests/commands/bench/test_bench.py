@@ -17,7 +17,7 @@ from tests.commands.bench.fakes import serving
 from tests.commands.bench.records import record as built_record
 from vpatch import api
 from vpatch.commands.bench.load import send
-from vpatch.commands.bench.record import read_record
+from vpatch.commands.bench.record import document_of, read_record
 from vpatch.commands.bench.usecase import BenchOptions
 from vpatch.errors import VpatchError
 from vpatch.harness.predict import Counters
@@ -91,9 +91,10 @@ def store(project, name, **keys):
 
 def record_of(project, name="one"):
     folder = project.folder / "bench" / name
-    found = json.loads((folder / "bench.json").read_text())
-    assert read_record(folder) == found  # what is written is what the model says
-    return found
+    text = (folder / "bench.json").read_text()
+    # What is written is what the model says, in the order of all files.
+    assert json.dumps(document_of(read_record(folder)), indent=1) + "\n" == text
+    return json.loads(text)
 
 
 def files_of(project):
@@ -716,5 +717,5 @@ def test_the_api_writes_a_record(benched, capfd, monkeypatch):
     result = api.bench(api.open_context(), "0.50", options=options)
     assert capfd.readouterr() == ("", "")
     assert (result.faults, result.failure, result.folder) == ([], None, Path("bench/two"))
-    assert len(result.record["points"]) == 1
+    assert len(result.record.points) == 1
     assert json.loads((result.folder / "bench.json").read_text())["points"]

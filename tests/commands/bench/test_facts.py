@@ -49,7 +49,9 @@ def test_what_must_be_known_first():
 def test_side_with_all_that_it_may_have():
     found = record(ks=(0,), concurrency=(1,), repeats=1)
     subject = [{"pin": PIN, "patches": [{"id": "fix-a"}, {"id": "fix-b"}], "files": []}]
-    subject += [{"pin": PIN | {"tree": "other", "version": None, "ref": "main"}, "patches": []}]
+    subject += [
+        {"pin": PIN | {"tree": "other", "version": None, "ref": "main"}, "patches": [], "files": []}
+    ]
     machine = MACHINE | {"gpus": [GPU, GPU, GPU | {"name": "T4"}], "problem": "it is odd"}
     image = {"name": "vllm:x", "id": "sha256:" + "c" * 64}
     found["sides"] = [side(subject=subject, machine=machine, image=image)]

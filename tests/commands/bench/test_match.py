@@ -4,7 +4,7 @@ import copy
 
 import pytest
 
-from tests.commands.bench.records import GPU, MACHINE, record, side
+from tests.commands.bench.records import GPU, MACHINE, record, side, validated
 from vpatch.commands.bench.match import aligned, differences, in_common, joined
 
 PIN = {"tree": "vllm", "version": "0.23.0", "ref": None, "digest": "sha256:" + "1" * 64}
@@ -23,7 +23,11 @@ def ours():
 
 
 def said(one, other):
-    return [str(difference) for difference in differences(one, other)]
+    return [str(difference) for difference in differences(validated(one), validated(other))]
+
+
+def join(records, differing=()):
+    return joined([validated(one) for one in records], differing)
 
 
 def changed(found, *path, to):
@@ -38,7 +42,7 @@ def changed(found, *path, to):
 def test_another_machine_is_no_difference(ours):
     theirs = copy.deepcopy(ours)
     theirs["sides"][0] |= {"machine": MACHINE | {"gpus": [GPU]}, "inherited": {"OMP_X": "1"}}
-    theirs["made"] = "2030"
+    theirs["made"] = "2030-01-01T00:00:00+00:00"
     assert said(ours, theirs) == []
 
 
@@ -103,36 +107,36 @@ def test_a_running_server_does_not_say_what_it_runs(ours):
 
 def test_only_what_all_have_is_joined(ours):
     theirs = with_subject(record(ks=(0, 2, 4), concurrency=(4, 8))) | {"name": "two"}
-    common = in_common([ours, theirs])
+    common = in_common([validated(ours), validated(theirs)])
     assert common == {("tiny", k, "24/32", 4) for k in (0, 2)}
-    found = joined([ours, theirs], ["this"])
-    differing, ours, theirs = found["notes"]
+    found = join([ours, theirs], ["this"])
+    differing, ours, theirs = found.notes
     assert differing == "they differ in this"
     assert ours == (
         "left out, since one alone has it: tiny k=0 24/32 c=1, tiny k=1 24/32 c=1, "
         "tiny k=1 24/32 c=4, tiny k=2 24/32 c=1, tiny k=3 24/32 c=1, tiny k=3 24/32 c=4"
     )
     assert theirs.startswith("left out, since two alone has it: tiny k=0 24/32 c=8, ")
-    assert found["name"] == "one against two"
-    assert [(one["name"], one["what"]) for one in found["sides"]] == [
+    assert found.name == "one against two"
+    assert [(one.name, one.what) for one in found.sides] == [
         ("A", "one: vLLM 0.23.0 with 6 patches"),
         ("B", "two: vLLM 0.23.0 with 6 patches"),
     ]
-    assert {(p["side"], p["k"], p["concurrency"]) for p in found["points"]} == {
+    assert {(p.side, p.k, p.concurrency) for p in found.points} == {
         (side, k, 4) for side in (0, 1) for k in (0, 2)
     }
-    assert len(found["points"]) == 12
+    assert len(found.points) == 12
 
 
 def test_more_than_a_few_that_only_one_has(ours):
     theirs = with_subject(record(ks=(0,), concurrency=(1,))) | {"name": "two"}
-    (note,) = joined([ours, theirs], [])["notes"]
+    (note,) = join([ours, theirs]).notes
     assert note.endswith("tiny k=3 24/32 c=1, and 1 more")
 
 
 def test_one_that_broke_off(ours):
     theirs = ours | {"name": "two", "planned": 99}
-    (note,) = joined([ours, theirs], [])["notes"]
+    (note,) = join([ours, theirs]).notes
     assert note == "two broke off after 24 of 99 runs"
 
 
@@ -140,20 +144,20 @@ def test_what_reached_servers_from_outside_is_said(ours):
     theirs = copy.deepcopy(ours)
     theirs["sides"][0]["inherited"] = {"LD_PRELOAD": "x.so"}
     assert said(ours, theirs) == []
-    (note,) = joined([ours, theirs], [])["notes"]
+    (note,) = join([ours, theirs]).notes
     assert note == "the environment's LD_PRELOAD is 'x.so' in B and not set in A"
 
 
 def test_the_same_bytes_by_another_name(ours):
     theirs = with_subject(record(models=("flash",))) | {"name": "two"}
     assert said(ours, theirs) == ["model: tiny and flash"]
-    both = aligned([ours, theirs])
+    both = aligned([validated(ours), validated(theirs)])
     assert said(*both) == []
     assert len(in_common(both)) == 8
-    other = changed(theirs, "models", "flash", "digest", to="sha256:c")
-    assert aligned([ours, other])[1] == other
-    twice = with_subject(record(models=("x", "y")))
-    assert aligned([ours, twice])[1] == twice
+    other = validated(changed(theirs, "models", "flash", "digest", to="sha256:c"))
+    assert aligned([validated(ours), other])[1] == other
+    twice = validated(with_subject(record(models=("x", "y"))))
+    assert aligned([validated(ours), twice])[1] == twice
 
 
 def test_models_of_servers_that_ran_are_not_known_to_be_the_same(ours):
@@ -161,7 +165,7 @@ def test_models_of_servers_that_ran_are_not_known_to_be_the_same(ours):
     assert said(ours, ours) == ["model: the files of tiny on a server that ran are not known"]
     theirs = with_subject(record(models=("flash",))) | {"name": "two"}
     theirs = changed(theirs, "models", "flash", "digest", to=None)
-    assert said(*aligned([ours, theirs])) == ["model: tiny and flash"]
+    assert said(*aligned([validated(ours), validated(theirs)])) == ["model: tiny and flash"]
 
 
 @pytest.mark.parametrize(
@@ -192,6 +196,6 @@ def test_another_vllm_for_the_same_patches(ours):
 
 def test_records_of_two_sides_each(ours):
     two = with_subject(record(sides=(1, 1.1)))
-    found = joined([two, ours], [])
-    assert [one["name"] for one in found["sides"]] == ["A", "B", "C"]
-    assert {point["side"] for point in found["points"]} == {0, 1, 2}
+    found = join([two, ours])
+    assert [one.name for one in found.sides] == ["A", "B", "C"]
+    assert {point.side for point in found.points} == {0, 1, 2}

@@ -7,7 +7,7 @@ from itertools import pairwise
 import pytest
 
 from tests.commands.bench.reading import RECORDS, Element, Reader, read, said, table
-from tests.commands.bench.records import MACHINE, record
+from tests.commands.bench.records import MACHINE, record, validated
 from tests.commands.bench.scenes import draw_with, outline
 from vpatch.commands.bench.report.page import page_of
 
@@ -27,16 +27,16 @@ def outlined(monkeypatch):
 
 @pytest.fixture(scope="module")
 def pages():
-    found = {name: page_of(RECORDS[name]) for name in RENDERED}
+    found = {name: page_of(validated(RECORDS[name])) for name in RENDERED}
     with pytest.MonkeyPatch.context() as patch:
         draw_with(patch, outline)
-        return {name: page_of(one) for name, one in RECORDS.items()} | found
+        return {name: page_of(validated(one)) for name, one in RECORDS.items()} | found
 
 
 @pytest.mark.parametrize("name", RECORDS)
 def test_any_record_has_a_page(pages, name):
     page = Reader(pages[name]).root
-    assert page.one("h1").text == RECORDS[name]["name"]
+    assert page.one("h1").text == validated(RECORDS[name]).name
     for figure in page.all("figure"):
         assert figure.all("svg", role="img")
         assert figure.one("figcaption").one("h3").text
@@ -72,7 +72,7 @@ def test_a_page_refers_to_nothing_else(pages, name):
 
 
 def test_the_same_record_is_the_same_page(pages):
-    assert page_of(copy.deepcopy(RECORDS["of one point"])) == pages["of one point"]
+    assert page_of(validated(copy.deepcopy(RECORDS["of one point"]))) == pages["of one point"]
 
 
 def test_head(pages):
@@ -183,7 +183,7 @@ def test_a_matrix_is_one_table_for_each_load():
         side["engine"] = {"kind": "cpu", "vllm": release}
         side["point"] = {"vllm": release, "patches": "all", "hardware": device}
         side["nodes"] = [f"node-{device}"]
-    page = Reader(page_of(found)).root
+    page = Reader(page_of(validated(found))).root
     section = next(one.parent for one in page.all("h2") if one.text == "Matrix")
     assert [one.text for one in section.all("h3")] == [f"24/32 at concurrency {c}" for c in (1, 4)]
     first, _ = section.all("table")
@@ -196,4 +196,4 @@ def test_a_matrix_is_one_table_for_each_load():
     assert rows[0][7:11] == ["-", "", "-", "-"]
     assert [row[8:11] for row in rows[2:]] == [["better", "37.5", "1.750"]] * 2
     assert "node-hopper" in page.text
-    assert "Matrix" not in page_of(record())
+    assert "Matrix" not in page_of(validated(record()))

@@ -5,7 +5,7 @@ from functools import cache
 import pytest
 
 from tests.commands.bench.browser import fixture_open_page  # noqa: F401
-from tests.commands.bench.records import point, record
+from tests.commands.bench.records import point, record, validated
 from vpatch.commands.bench.report.page import page_of
 
 SCHEMES = ("light", "dark")
@@ -30,7 +30,7 @@ def page(kind):
     """One side as the default plan has it, or two of which one has faults; both in all verdicts."""
     levels, ks = (1, 4, 8, 16), (0, 1, 2, 3, 4)
     if kind == "one":
-        return page_of(record(ks=ks, concurrency=levels, accepted=0.8))
+        return page_of(validated(record(ks=ks, concurrency=levels, accepted=0.8)))
     found = record(ks=ks[:4], concurrency=levels, sides=(1.0, 1.2), gain=0.01, accepted=0.5)
     found = failing(found, side=1, k=3)
     for one in found["points"]:
@@ -38,7 +38,7 @@ def page(kind):
             one["fault"] |= {"cause": "x" * 90, "ending": ["Traceback", "KeyError: " + "y" * 200]}
         if one["side"] == 1 and one["k"] == 2 and one["measured"]:
             one["measured"]["output_tokens_per_second"] *= 0.3
-    return page_of(found | {"notes": ["they differ in flags: max-num-seqs is 8 and 16"]})
+    return page_of(validated(found | {"notes": ["they differ in flags: max-num-seqs is 8 and 16"]}))
 
 
 @pytest.mark.parametrize("kind", ["one", "two"])
@@ -74,7 +74,7 @@ def test_large_and_small_figures_stay_in_their_plots(open_page):
         for latency in measured["latency_ms"].values():
             latency["quantiles"] = [value * 1e5 for value in latency["quantiles"]]
         measured["latency_ms"]["itl"]["quantiles"] = [1e-4 * n for n in range(101)]
-    with open_page(page_of(found)) as opened:
+    with open_page(page_of(validated(found))) as opened:
         plots = opened.plots()
     assert len(plots) == 12
     assert [plot["name"] for plot in plots if plot["overflow"] >= 1] == []
@@ -103,7 +103,7 @@ def test_a_narrow_window_shows_all_without_scrolling_sideways(open_page):
     found["name"] = LONG
     found["plan"]["flags"] = {"speculative-config": {"x" * 100: 1}}
     found["sides"][0]["what"] = "https://" + "x" * 120
-    with open_page(page_of(found), width=400) as opened:
+    with open_page(page_of(validated(found)), width=400) as opened:
         assert opened.sideways() == 0
         scrolling = opened.page.evaluate(
             "[...document.querySelectorAll('.scrolls')].filter(e => e.scrollWidth > e.clientWidth)"

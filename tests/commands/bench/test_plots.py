@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.commands.bench.records import point, record
+from tests.commands.bench.records import point, record, validated
 from tests.commands.bench.scenes import (
     LATENCIES,
     POSITIONS,
@@ -56,7 +56,7 @@ def test_speed_up(drawn):
     assert [label for _, label in plot.key] == ["concurrency 1", "concurrency 8"]
     assert [[round(x) for x, _ in line] for line in lines] == [[1, 3], [1, 3]]
     assert [[y for _, y in line] for line in lines] == [near([1.3, 1.9])] * 2
-    ratios = speed_ups(rows_of(found))
+    ratios = speed_ups(rows_of(validated(found)))
     bars = [(bar[0][1], bar[1][1]) for bar in of_kind(axes, "bar")]
     assert sorted(bars) == sorted((ratio.low, ratio.high) for ratio in ratios.values())
     assert axes.get_ylabel() == "speed-up, times k = 0"
@@ -80,7 +80,7 @@ def test_lines_at_one_k_do_not_hide_each_other(drawn):
 )
 def test_what_is_no_result_is_hollow(drawn, verdict, full):
     found = record(concurrency=(1,), ks=(0, 2))
-    (key,) = speed_ups(rows_of(found))
+    (key,) = speed_ups(rows_of(validated(found)))
     plot = all_of(found, {key: Ratio(1.1, 1.05, 1.2, verdict)})[SPEED_UP]
     axes = drawn["Speed-up over k, tiny, 24/32"]
     kinds = ["dot", "dot hollow"] if full else ["dot hollow", "dot"]
@@ -121,7 +121,7 @@ def test_throughput(drawn):
     found = record(concurrency=(1, 16), ks=(0, 2))
     all_of(found)
     axes = drawn["Output tokens/s over concurrency, tiny, 24/32"]
-    rows = rows_of(found)
+    rows = rows_of(validated(found))
     means = [
         [(row.key.concurrency, row.mean(plots.THROUGHPUT)) for row in rows if row.key.k == k]
         for k in (0, 2)
@@ -167,7 +167,7 @@ def test_latencies(drawn):
         "Latencies at concurrency 1",
         "Latencies at concurrency 8",
     ]
-    rows = [row for row in rows_of(found) if row.key.concurrency == 8]
+    rows = [row for row in rows_of(validated(found)) if row.key.concurrency == 8]
     for name in ("ttft", "tpot", "itl", "e2el"):
         axes = drawn[f"Latencies at concurrency 8, {name.upper()}, tiny, 24/32"]
         quantiles = [row.quantiles(name) for row in rows]

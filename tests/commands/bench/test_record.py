@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 from jinja2 import Environment
 
-from tests.commands.bench.records import record
+from tests.commands.bench.records import MACHINE, record, validated
 from tests.helpers import fails
 from tests.util.test_validation import RAW
 from vpatch.commands.bench.match import aligned, differences, in_common, joined
-from vpatch.commands.bench.record import RecordError, read_record
+from vpatch.commands.bench.record import RecordError, document_of, read_record
 from vpatch.commands.bench.report.markdown import csv_of, report_of
 from vpatch.commands.bench.report.page import page_of
 
@@ -72,7 +72,24 @@ def places(value, path=()):
 
 
 def test_a_whole_one(small, read):
-    assert read(small) == small
+    assert document_of(read(small)) == small
+
+
+def test_keys_are_written_in_the_order_of_all_files(small, read):
+    """The schema has another order for `planned`, for the plan, and for what a cluster measured."""
+    (side,) = small["sides"]
+    pin = {"tree": "vllm", "kind": "pypi", "version": "0.23.0", "digest": "sha256:1"}
+    side["subject"] = [SUBJECT[0] | {"pin": pin | {"origin": "x.whl", "ref": None}}]
+    image = {"name": "x", "id": "sha256:2"}
+    small["sides"] = [{"point": {"hardware": "h200"}} | side | {"nodes": ["n"], "image": image}]
+    small["points"] = [{"node": "n"} | point for point in small["points"]]
+    small["machines"] = {"n": {"machine": MACHINE, "inherited": {}}}
+    last = ("sides", "planned", "points", "machines")
+    small = {key: small[key] for key in (*(k for k in small if k not in last), *last)}
+    assert json.dumps(document_of(read(small))["sides"]) == json.dumps(small["sides"])
+    assert json.dumps(document_of(read(small))["plan"]) == json.dumps(small["plan"])
+    assert list(document_of(read(small))) == list(small)
+    assert next(iter(document_of(read(small))["points"][0])) == "node"
 
 
 @pytest.mark.slow
@@ -92,7 +109,7 @@ def test_whatever_is_wrong_with_it(small, read, wrong, monkeypatch):
         except RecordError as error:
             refused.add(str(error))
             continue
-        both = aligned([small, theirs])
+        both = aligned([validated(small), theirs])
         assert isinstance(differences(*both), list)
         if in_common(both):
             both = [joined(both, ["nothing"])]
@@ -144,26 +161,26 @@ def test_a_record_of_version_1_is_read(name):
     written = json.loads((OLD / name / "bench.json").read_text())
     assert written["record-version"] == 1
     found = read_record(OLD / name)
-    assert found["schema_version"] == 2
-    assert "record-version" not in found
-    assert found["points"][0]["measured"]["latency_ms"]["ttft"]["quantiles"]
+    assert found.schema_version == 2
+    assert "record-version" not in document_of(found)
+    assert found.points[0].measured.latency_ms.ttft.quantiles
     assert report_of(found) == (OLD / name / "report.md").read_text()
     assert csv_of(found) == (OLD / name / "results.csv").read_text()
 
 
 def test_records_of_both_versions_are_compared(tmp_path):
     old = read_record(OLD / "two-sides")
-    (tmp_path / "bench.json").write_text(json.dumps(old))
+    (tmp_path / "bench.json").write_text(json.dumps(document_of(old)))
     new = read_record(tmp_path)
     assert new == old
     assert list(differences(old, new)) == []
-    assert joined([old, new], [])["schema_version"] == 2
+    assert joined([old, new], []).schema_version == 2
 
 
 def test_what_is_not_known_may_be_null(small, read):
     """As `--json` prints it."""
     small["sides"][0] |= {"servers": None, "image": None}
     small["plan"]["method"] = None
-    found = read(small)
+    found = document_of(read(small))
     assert not {"servers", "image"} & found["sides"][0].keys()
     assert "method" not in found["plan"]

@@ -6,7 +6,7 @@ from statistics import variance
 
 import pytest
 
-from tests.commands.bench.records import point, record
+from tests.commands.bench.records import point, record, validated
 from vpatch.commands.bench.summary import (
     JUDGED,
     THROUGHPUT,
@@ -20,7 +20,7 @@ from vpatch.harness.predict import Counters
 
 
 def test_repeats_are_taken_together():
-    rows = rows_of(record(ks=(0, 2), concurrency=(1,), accepted=0.5))
+    rows = rows_of(validated(record(ks=(0, 2), concurrency=(1,), accepted=0.5)))
     without, with_two = rows
     assert (without.key.k, with_two.key.k) == (0, 2)
     assert without.mean(THROUGHPUT) == pytest.approx(100)
@@ -36,18 +36,18 @@ def test_repeats_are_taken_together():
 
 def test_rows_are_in_the_order_of_the_plan():
     found = record(ks=(0, 1), concurrency=(4, 16), models=("z", "a"), sides=(1, 1))
-    keys = [row.key for row in rows_of(found)]
+    keys = [row.key for row in rows_of(validated(found))]
     assert [key.model for key in keys[::8]] == ["z", "a"]
     assert [(key.concurrency, key.k, key.side) for key in keys[:4]] == [
         *((4, 0, 0), (4, 0, 1)),
         *((4, 1, 0), (4, 1, 1)),
     ]
     backwards = found | {"points": found["points"][::-1]}
-    assert sorted(row.key for row in rows_of(backwards)) == sorted(keys)
+    assert sorted(row.key for row in rows_of(validated(backwards))) == sorted(keys)
 
 
 def test_a_speed_up_with_its_spread():
-    found = speed_ups(rows_of(record(ks=(0, 1, 2), concurrency=(1,), gain=0.5)))
+    found = speed_ups(rows_of(validated(record(ks=(0, 1, 2), concurrency=(1,), gain=0.5))))
     assert [key.k for key in found] == [1, 2]
     one, two = found.values()
     assert one.value == pytest.approx(1.5)
@@ -64,7 +64,7 @@ def speed_up_of(base, other):
         for k, speeds in ((0, base), (1, other))
         for repeat, speed in enumerate(speeds)
     ]
-    (ratio,) = speed_ups(rows_of(record() | {"points": points})).values()
+    (ratio,) = speed_ups(rows_of(validated(record() | {"points": points}))).values()
     return ratio
 
 
@@ -95,37 +95,37 @@ def test_sides_that_spread_differently():
 
 
 def test_a_difference_within_the_noise_is_none():
-    found = speed_ups(rows_of(record(ks=(0, 1), gain=0.005)))
+    found = speed_ups(rows_of(validated(record(ks=(0, 1), gain=0.005))))
     assert {ratio.verdict for ratio in found.values()} == {"within the noise"}
-    worse = speed_ups(rows_of(record(ks=(0, 1), gain=-0.3)))
+    worse = speed_ups(rows_of(validated(record(ks=(0, 1), gain=-0.3))))
     assert {ratio.verdict for ratio in worse.values()} == {"worse"}
 
 
 def test_fewer_than_three_repeats_are_not_judged():
     for repeats, verdict in ((1, "not judged"), (2, "not judged"), (3, "better")):
-        found = speed_ups(rows_of(record(ks=(0, 1), repeats=repeats)))
+        found = speed_ups(rows_of(validated(record(ks=(0, 1), repeats=repeats))))
         assert {ratio.verdict for ratio in found.values()} == {verdict}
-    (ratio, *_) = speed_ups(rows_of(record(ks=(0, 1), repeats=2))).values()
+    (ratio, *_) = speed_ups(rows_of(validated(record(ks=(0, 1), repeats=2)))).values()
     assert (ratio.low, ratio.high, str(ratio)) == (None, None, "1.30x")
 
 
 def test_repeats_that_are_all_alike():
     points = [point(speed, k=k, repeat=r) for k, speed in ((0, 10.0), (1, 20.0)) for r in range(3)]
-    (ratio,) = speed_ups(rows_of(record() | {"points": points})).values()
+    (ratio,) = speed_ups(rows_of(validated(record() | {"points": points}))).values()
     assert (ratio.low, ratio.high, ratio.verdict) == (ratio.value, ratio.value, "better")
 
 
 def test_repeats_of_one_side_that_are_all_alike():
     points = [point(speed, k=0, repeat=r) for r, speed in enumerate((100.0,) * 3)]
     points += [point(speed, k=1, repeat=r) for r, speed in enumerate((130.0, 130.1, 129.9))]
-    (ratio,) = speed_ups(rows_of(record() | {"points": points})).values()
+    (ratio,) = speed_ups(rows_of(validated(record() | {"points": points}))).values()
     assert ratio.verdict == "better"
 
 
 def test_a_time_that_no_clock_can_tell_has_no_ratio():
     found = record(ks=(0,), concurrency=(1,), sides=(1, 1))
     found["points"][0]["measured"]["latency_ms"]["tpot"]["mean"] = 0.0
-    ratios = between(sides_of(rows_of(found)))
+    ratios = between(sides_of(rows_of(validated(found))))
     assert {figure for _, figure in ratios} == set(JUDGED) - {"tpot mean"}
 
 
@@ -146,7 +146,7 @@ def test_the_same_twice_is_hardly_ever_called_different():
             run[THROUGHPUT] = 100 * math.exp(chance.gauss(0, 0.02))
             for latency in run["latency_ms"].values():
                 latency["mean"] = 10 * math.exp(chance.gauss(0, 0.02))
-        ratios = between(sides_of(rows_of(found)))
+        ratios = between(sides_of(rows_of(validated(found))))
         assert len(ratios) == 12 * len(JUDGED)
         wrong += any(ratio.verdict != "within the noise" for ratio in ratios.values())
     assert wrong <= 3, f"{wrong} of 30 tables call something a difference that is none"
@@ -154,7 +154,7 @@ def test_the_same_twice_is_hardly_ever_called_different():
 
 def test_sides_against_the_first():
     found = record(ks=(0, 1), concurrency=(1,), sides=(1, 1.2, 0.8))
-    ratios = between(sides_of(rows_of(found)))
+    ratios = between(sides_of(rows_of(validated(found))))
     verdicts = {
         (key.side, figure): ratio.verdict for (key, figure), ratio in ratios.items() if key.k
     }
@@ -169,16 +169,17 @@ def test_sides_against_the_first():
 
 def test_servers_with_one_k_each_are_set_against_each_other():
     points = [point(100.0, k=0), point(200.0, k=2, side=1)]
-    ((key, (base, other)),) = sides_of(rows_of(record() | {"points": points})).items()
+    both = record(sides=(1.0, 1.0)) | {"points": points}
+    ((key, (base, other)),) = sides_of(rows_of(validated(both))).items()
     assert (key.k, key.side, base.key.k, other.key.k) == (2, 1, 0, 2)
     points.append(point(150.0, k=1, side=1))
-    assert sides_of(rows_of(record() | {"points": points})) == {}
+    assert sides_of(rows_of(validated(both))) == {}
 
 
 def test_what_could_not_be_measured():
     points = [point(100.0, k=0), point(None, k=1), point(None, k=1, repeat=1), point(None, k=0)]
     points[1]["fault"]["cause"] = "out of memory"
-    without, with_one = rows_of(record() | {"points": points})
+    without, with_one = rows_of(validated(record() | {"points": points}))
     assert len(without.runs) == len(without.faults) == 1
     assert with_one.mean(THROUGHPUT) is None
     assert with_one.faults == (

@@ -5,7 +5,7 @@ import re
 import pytest
 
 from tests.commands.bench.reading import RECORDS, cells, read, table
-from tests.commands.bench.records import point, record
+from tests.commands.bench.records import point, record, validated
 from vpatch.commands.bench.summary import between, rows_of, sides_of, speed_ups
 
 
@@ -17,7 +17,7 @@ def undrawn(monkeypatch):
 
 def test_results():
     found = record(accepted=0.5, ks=(0, 2))
-    ratios = list(speed_ups(rows_of(found)).values())
+    ratios = list(speed_ups(rows_of(validated(found))).values())
     assert table(read(found), "Throughput and acceptance") == [
         ["1", "0", "3", "100.00 ± 1.00", "-", "", "-", "-", ""],
         ["1", "2", "3", "160.00 ± 1.60", str(ratios[0]), "better", "37.5", "1.750", "50.0 / 25.0"],
@@ -85,7 +85,7 @@ def test_a_line_stands_above_each_further_concurrency():
 
 def test_sides_against_the_first():
     found = record(ks=(0, 1), concurrency=(4,), sides=(1.0, 1.2, 0.8))
-    pairs = sides_of(rows_of(found))
+    pairs = sides_of(rows_of(validated(found)))
     ratios = between(pairs)
     page = read(found)
     rows = cells(page, "Against A")

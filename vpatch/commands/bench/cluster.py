@@ -3,21 +3,32 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from vpatch import __version__
 from vpatch.cluster.job import RESULT
 from vpatch.cluster.parcel import Parcel
 from vpatch.commands.bench.cells import side_names
 from vpatch.commands.bench.jobs import BenchJobs, lost_runs, runs_of
-from vpatch.commands.bench.record import RAW, BenchRun
-from vpatch.commands.bench.run import datasets_of, write_record
+from vpatch.commands.bench.record import RAW, point_of, write_record
+from vpatch.commands.bench.run import datasets_of
+from vpatch.commands.bench.schema import (
+    SCHEMA_VERSION,
+    BenchRecord,
+    ClientRecord,
+    EngineRecord,
+    ImageRecord,
+    MachineRecord,
+    ModelRecord,
+    NodeRecord,
+    PlanRecord,
+    Side,
+)
 from vpatch.errors import VpatchError
 from vpatch.evidence.store import LOGS
-from vpatch.evidence.subject import digest_of_subject
 from vpatch.harness.machine import this_machine
-from vpatch.harness.wire import to_json
 from vpatch.runs.cluster_run import ClusterRun, NodeTasks, kept_below
 
 if TYPE_CHECKING:
@@ -38,7 +49,7 @@ class ClusterBench:
     """A benchmark for a cluster; `digests` is the cache's folder for digests of large files."""
 
     name: str
-    asked: Mapping[str, Any]
+    asked: Mapping[str, str | int | list[str]]
     plan: Bench
     sides: Sequence[PlannedSide]
     engine: str | None
@@ -52,7 +63,7 @@ def run_bench_on_cluster(
     workdir: Path,
     progress: Progress,
     on_result: OnLoadRun,
-) -> tuple[dict[str, Any], KeyboardInterrupt | VpatchError | None]:
+) -> tuple[BenchRecord, KeyboardInterrupt | VpatchError | None]:
     """Make a benchmark on a cluster, and write its record to `workdir`.
 
     `on_result` gets each point.
@@ -78,14 +89,15 @@ class _BenchOnCluster:
             request.plan, request.sides, self.datasets, workdir / LOGS, self._settle
         )
         self.points: list[LoadRun] = []
-        self.models: dict[str, dict[str, Any]] = {}
+        self.models: dict[str, ModelRecord] = {}
+        self.machines: dict[str, NodeRecord] = {}
         # Of each side: the nodes that measured it, and the kind of their engine.
         self.nodes: list[dict[str, str]] = [{} for _ in request.sides]
         (workdir / RAW).mkdir()
 
     def make(
         self, options: ClusterOptions, root: Path, progress: Progress
-    ) -> tuple[dict[str, Any], KeyboardInterrupt | VpatchError | None]:
+    ) -> tuple[BenchRecord, KeyboardInterrupt | VpatchError | None]:
         request = self.request
         tasks = NodeTasks(
             self.jobs.tasks,
@@ -102,61 +114,74 @@ class _BenchOnCluster:
             if not self.points:
                 raise
             failure = error
-        return write_record(self.workdir, self._found(run)), failure
+        record = self._record(run)
+        write_record(self.workdir, record)
+        return record, failure
 
     def _settle(self, task: BenchTask, node: str, files: Mapping[str, bytes] | None) -> None:
         if files is None:
             points = list(lost_runs(task))
         else:
             result = json.loads(files[RESULT])
-            self.models |= result["models"]
+            self.models |= {
+                name: ModelRecord.model_validate(model) for name, model in result["models"].items()
+            }
+            facts = {"machine": result["machine"], "inherited": result["inherited"]}
+            self.machines.setdefault(node, NodeRecord.model_validate(facts))
             self.nodes[task.side][node] = result["engine"]["kind"]
             points = list(runs_of(task, node, files, self.workdir))
         self.points += points
         for point in points:
             self.on_result(self.names[point.side], point)
 
-    def _found(self, run: ClusterRun) -> BenchRun:
+    def _record(self, run: ClusterRun) -> BenchRecord:
         request, plan = self.request, self.request.plan
         described = {
-            name: {"model": model.checkpoint or f"synthetic: {model.synthetic}", "digest": None}
+            name: ModelRecord(
+                model=model.checkpoint or f"synthetic: {model.synthetic}", digest=None
+            )
             for name, model in plan.models.items()
         }
         versions = dict.fromkeys(side.trees.version for side in request.sides)
-        return BenchRun(
+        points = sorted(self.points, key=lambda point: (point.repeat, point.side))
+        return BenchRecord.model_construct(
+            schema_version=SCHEMA_VERSION,
+            vpatch=__version__,
             name=request.name,
             made=self.made,
-            asked=request.asked,
-            plan=plan.model_dump(mode="json", exclude_none=True),
-            client=", ".join(versions),
+            asked=dict(request.asked),
+            client=ClientRecord(vllm=", ".join(versions)),
             models=described | self.models,
             datasets=self.datasets,
-            sides=[self._side(number, run) for number in range(len(request.sides))],
-            points=sorted(self.points, key=lambda point: (point.repeat, point.side)),
+            plan=PlanRecord.model_validate(plan.model_dump(mode="json", exclude_none=True)),
             planned=sum(len(visit.loads) for task in self.jobs.tasks for visit in task.visits),
-            machines=run.machines,
+            sides=[self._side(number, run) for number in range(len(request.sides))],
+            points=[point_of(point) for point in points],
+            machines=self.machines,
         )
 
-    def _side(self, number: int, run: ClusterRun) -> dict[str, Any]:
+    def _side(self, number: int, run: ClusterRun) -> Side:
         side, nodes = self.request.sides[number], self.nodes[number]
-        node = next(iter(nodes), None)
-        here = {"machine": to_json(this_machine()), "inherited": {}}
-        found = run.machines[node] if node is not None else here
-        point = {"point": dict(side.point)} if side.point else {}
-        image = {} if side.trees.image is None else {"image": dict(side.trees.image)}
-        return {
-            **point,
-            "name": self.names[number],
-            "what": side.what,
-            "machine": found["machine"],
+        node, image = next(iter(nodes), None), side.trees.image
+        if node is None:
+            machine = MachineRecord.model_validate(asdict(this_machine()))
+            inherited: dict[str, str] = {}
+        else:
+            machine, inherited = self.machines[node].machine, self.machines[node].inherited
+        record = Side(
+            name=self.names[number],
+            what=side.what,
+            machine=machine,
             # A container gets no variable of its node.
-            "inherited": {} if image else found["inherited"],
-            "digest": digest_of_subject(side.subject),
-            "subject": side.subject,
-            "engine": {
-                "kind": nodes[node] if node is not None else side.trees.kind or run.kind,
-                "vllm": side.trees.version,
-            },
-            "nodes": list(nodes),
-            **image,
-        }
+            inherited={} if image else inherited,
+            digest=side.digest,
+            subject=side.subject,
+            engine=EngineRecord(
+                kind=nodes[node] if node is not None else side.trees.kind or run.kind,
+                vllm=side.trees.version,
+            ),
+            nodes=list(nodes),
+        )
+        if image is not None:
+            record.image = ImageRecord.model_validate(image)
+        return record.model_copy(update={"point": dict(side.point)}) if side.point else record

@@ -132,7 +132,7 @@ def command(
         failure = result.failure
     code = ExitCode.FINDINGS if result.faults else ExitCode.CLEAN
     if as_json:
-        output = BenchOutput.of(result.folder, result.record)
+        output = BenchOutput(folder=result.folder, record=result.record)
         if failure is not None:
             return CommandResult(output, failure.exit_code, (failure,))
         return CommandResult(output, code)
@@ -180,13 +180,13 @@ def _result(point: LoadRun) -> str:
 
 def _print_end(result: BenchResult) -> None:
     record = result.record
-    names = [side["name"] for side in record["sides"]]
+    names = [side.name for side in record.sides]
     rows = rows_of(record)
     click.echo()
     for line in throughput_table(rows, names):
         click.echo(line)
     for line in sides_against_a(rows, names):
         click.echo(line)
-    points = len(record["points"])
-    planned = counted(record["planned"], "run")
+    points = len(record.points)
+    planned = counted(record.planned, "run")
     click.echo(f"\n{points - len(result.faults)} of {planned} measured; record: {result.folder}")

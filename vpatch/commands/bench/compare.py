@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from vpatch.commands.bench.match import aligned, differences, in_common, joined, most_sides, picked
 from vpatch.commands.bench.record import read_record
@@ -12,6 +12,8 @@ from vpatch.errors import UsageError
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
+
+    from vpatch.commands.bench.schema import BenchRecord
 
 _LEAST = 2
 
@@ -26,7 +28,7 @@ class Comparison:
 
     differing: Mapping[str, str]
     common: bool
-    record: dict[str, Any] | None
+    record: BenchRecord | None
 
 
 def compare_records(
@@ -48,8 +50,8 @@ def compare_records(
             hint="leave it out, or name one record",
             code="cli.unused-option",
         )
-    found = aligned([read_record(place) for place in places])
-    count = sum(len(record["sides"]) for record in found)
+    records = aligned([read_record(place) for place in places])
+    count = sum(len(record.sides) for record in records)
     if count > most_sides():
         raise UsageError(
             f"{count} sides are too many: each gets a letter",
@@ -58,16 +60,16 @@ def compare_records(
         )
     differing = {
         str(difference): difference.kind
-        for other in found[1:]
-        for difference in differences(found[0], other)
+        for other in records[1:]
+        for difference in differences(records[0], other)
     }
-    common = bool(in_common(found))
+    common = bool(in_common(records))
     refused = not common or any(kind not in despite for kind in differing.values())
-    return Comparison(differing, common, None if refused else joined(found, list(differing)))
+    return Comparison(differing, common, None if refused else joined(records, list(differing)))
 
 
-def _of_one(record: dict[str, Any], sides: str | None) -> Comparison:
-    known = [side["name"] for side in record["sides"]]
+def _of_one(record: BenchRecord, sides: str | None) -> Comparison:
+    known = [side.name for side in record.sides]
     if len(known) < _LEAST:
         raise UsageError(
             "one record with one side cannot be compared",

@@ -16,7 +16,6 @@ from vpatch.commands.bench.cells import cells_of, schedule, side_names
 from vpatch.commands.bench.measure import LoadRun
 from vpatch.commands.bench.record import RAW, result_from
 from vpatch.evidence.store import LOGS
-from vpatch.evidence.subject import digest_of_subject
 from vpatch.harness.measured import Fault
 from vpatch.runs.cluster_nodes import WantedNode
 from vpatch.runs.cluster_run import NodeTask
@@ -132,7 +131,7 @@ class BenchJobs:
                 yield f"datasets/{number}/{file.name}", file.read_bytes()
 
     def _identity(self, side: int) -> tuple[object, ...]:
-        return digest_of_subject(self.sides[side].subject), self._digests[side], self.images[side]
+        return self.sides[side].digest, self._digests[side], self.images[side]
 
     def _plan_of(self, model: str) -> Bench:
         cells = tuple(one for one in self.plan.cells if one.model == model)
@@ -146,7 +145,7 @@ class BenchJobs:
         return key_of(
             {
                 "format": _FORMAT,
-                "subject": digest_of_subject(side.subject),
+                "subject": side.digest,
                 "equal sides before": self._equal[task.side],
                 "files": self._digests[task.side],
                 "engine": [engine, side.trees.version],

@@ -6,6 +6,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from vpatch.commands.bench.run import BenchRequest, Opened, run
+from vpatch.commands.bench.schema import MachineRecord, Side
 from vpatch.declare.bench import Bench
 from vpatch.errors import UnavailableError
 from vpatch.harness.measured import Fault
@@ -20,6 +21,18 @@ if TYPE_CHECKING:
     from vpatch.commands.bench.measure import LoadRun
     from vpatch.harness.sandbox import Sandbox
     from vpatch.harness.target import ExecutionTarget
+
+# The driver says what the side is. Here it has no more than a name.
+_SIDE = Side.model_construct(
+    set(),
+    name="",
+    what="",
+    machine=MachineRecord.model_construct(
+        system="", processor="", cores=0, memory=0.0, gpus=[], problem=None
+    ),
+    inherited={},
+    digest=None,
+)
 
 
 def measured_on_node(
@@ -52,7 +65,7 @@ def measured_on_node(
         asked={},
         plan=plan,
         datasets={},
-        sides=[Opened(target, {})],
+        sides=[Opened(target, _SIDE)],
         client=client,
         vllm=target.version,
         digests=digests,
@@ -62,8 +75,8 @@ def measured_on_node(
     if failure is not None:
         raise failure
     return {
-        "points": record["points"],
-        "models": record["models"],
+        "points": [point.model_dump(exclude_unset=True, warnings=False) for point in record.points],
+        "models": {name: model.model_dump() for name, model in record.models.items()},
         "hangs": hangs[0] if hangs else None,
         "engine": {"kind": target.kind, "version": target.version},
     }

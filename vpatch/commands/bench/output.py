@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Self
 
 from vpatch.commands.bench.schema import BenchRecord
 from vpatch.console.document import OutputModel
@@ -20,10 +20,6 @@ class BenchOutput(OutputModel):
     record: BenchRecord
     """What bench.json has."""
 
-    @classmethod
-    def of(cls, folder: Path, record: dict[str, Any]) -> Self:
-        return cls(folder=folder, record=BenchRecord.model_validate(record))
-
 
 class BenchCompareOutput(OutputModel):
     """The result of `vpatch bench compare`."""
@@ -36,8 +32,5 @@ class BenchCompareOutput(OutputModel):
     """The page that was written."""
 
     @classmethod
-    def of(
-        cls, differences: Iterable[str], record: dict[str, Any] | None, page: Path | None
-    ) -> Self:
-        joined = None if record is None else BenchRecord.model_validate(record)
-        return cls(differences=list(differences), record=joined, page=page)
+    def of(cls, differences: Iterable[str], record: BenchRecord | None, page: Path | None) -> Self:
+        return cls(differences=list(differences), record=record, page=page)

@@ -2,18 +2,29 @@
 
 from __future__ import annotations
 
+import json
 import re
-from dataclasses import asdict, dataclass
+from dataclasses import fields
 from typing import TYPE_CHECKING, Any
 
 from pydantic import ValidationError
 
-from vpatch import __version__
 from vpatch.commands.bench.load_result import LoadLatency, LoadResult
-from vpatch.commands.bench.schema import SCHEMA_VERSION, BenchRecord
+from vpatch.commands.bench.schema import (
+    SCHEMA_VERSION,
+    BenchRecord,
+    CountersRecord,
+    FaultRecord,
+    Latencies,
+    LatencyRecord,
+    MeasuredRecord,
+    PointRecord,
+)
+from vpatch.declare.bench import Bench
 from vpatch.errors import UsageError, VpatchError
 from vpatch.harness.measured import Fault
 from vpatch.harness.predict import Counters
+from vpatch.source.tree import Pin
 from vpatch.util.untrusted import MEGABYTE, parse_json, read_file
 from vpatch.util.validation import first_of
 
@@ -28,6 +39,16 @@ _ANOTHER = f"name a folder that vpatch bench made, or its {RECORD}"
 RAW = "raw"
 _LARGEST = 256 * MEGABYTE
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]+")
+# The keys that come first in a file, where the schema has another order.
+_OF_RECORD = (
+    *("schema_version", "vpatch", "name", "made", "asked", "client", "models", "datasets"),
+    *("plan", "sides", "planned", "points"),
+)
+_OF_PLAN = tuple(field.alias or name for name, field in Bench.model_fields.items())
+_OF_PIN = tuple(field.name for field in fields(Pin))
+_OF_CLUSTER_SIDE = (
+    *("point", "name", "what", "machine", "inherited", "digest", "subject", "engine", "nodes"),
+)
 
 
 class RecordError(VpatchError):
@@ -40,57 +61,32 @@ class NoRecordError(UsageError, RecordError):
     code = "bench.record-not-found"
 
 
-@dataclass(frozen=True)
-class BenchRun:
-    """A benchmark. `asked` is what the command line said.
-
-    `client` is the version of the vLLM that sent the loads. `datasets` are digests of the files
-    that prompts came from, by the names of their shapes. Of what was measured, each of `sides`
-    has `name` (A and B, or nothing) and `what` in words, its `machine`, and digests. `planned` is
-    how many points there were to be. What is not known of running servers is not in the `plan`, and
-    no digest in `models`.
-    """
-
-    name: str
-    made: str
-    asked: Mapping[str, Any]
-    plan: Mapping[str, Any]
-    client: str
-    models: Mapping[str, Mapping[str, Any]]
-    datasets: Mapping[str, str]
-    sides: Sequence[Mapping[str, Any]]
-    points: Sequence[LoadRun]
-    planned: int
-    # On a cluster: what is known of each node, by its name.
-    machines: Mapping[str, Mapping[str, Any]] | None = None
+def write_record(workdir: Path, record: BenchRecord) -> None:
+    """Write the record of a benchmark into its folder."""
+    text = json.dumps(document_of(record), indent=1)
+    (workdir / RECORD).write_text(text + "\n", encoding="utf-8")
 
 
-def record_of(ran: BenchRun) -> dict[str, Any]:
-    """Return the record of a benchmark, as `BenchRecord` describes it.
-
-    It is not validated: hours of measuring must not be lost by one odd figure.
-    """
-    record = {
-        "schema_version": SCHEMA_VERSION,
-        "vpatch": __version__,
-        "name": ran.name,
-        "made": ran.made,
-        "asked": dict(ran.asked),
-        "client": {"vllm": ran.client},
-        "models": dict(ran.models),
-        "datasets": dict(ran.datasets),
-        "plan": dict(ran.plan),
-        "sides": [dict(side) for side in ran.sides],
-        "planned": ran.planned,
-        "points": [_point(point) for point in ran.points],
-    }
-    if ran.machines is not None:
-        record["machines"] = {name: dict(facts) for name, facts in ran.machines.items()}
-    return record
+def document_of(record: BenchRecord) -> dict[str, Any]:
+    """Return a record as its file has it, with the keys in the order that all files have."""
+    document = record.model_dump(exclude_unset=True, warnings=False)
+    document["plan"] = _ordered(document["plan"], _OF_PLAN)
+    document["points"] = [_ordered(point, ("node",)) for point in document["points"]]
+    for side in document["sides"]:
+        for tree in side.get("subject") or ():
+            tree["pin"] = _ordered(tree["pin"], _OF_PIN)
+    document["sides"] = [
+        _ordered(side, _OF_CLUSTER_SIDE) if "nodes" in side else side for side in document["sides"]
+    ]
+    return _ordered(document, _OF_RECORD)
 
 
-def read_record(place: Path) -> dict[str, Any]:
-    """Read a record of any version, by its folder or file, as this version writes it.
+def _ordered(document: dict[str, Any], first: Sequence[str]) -> dict[str, Any]:
+    return {name: document[name] for name in (*first, *document) if name in document}
+
+
+def read_record(place: Path) -> BenchRecord:
+    """Read a record of any version, by its folder or file.
 
     Raises:
         NoRecordError: there is none.
@@ -98,7 +94,7 @@ def read_record(place: Path) -> dict[str, Any]:
     """
     file = place / RECORD if place.is_dir() else place
     try:
-        found = _cleaned(parse_json(read_file(file, _LARGEST)))
+        content = _cleaned(parse_json(read_file(file, _LARGEST)))
     except (FileNotFoundError, NotADirectoryError) as error:
         raise NoRecordError("there is no such record", where=str(file), hint=_ANOTHER) from error
     except OSError as error:
@@ -115,14 +111,14 @@ def read_record(place: Path) -> dict[str, Any]:
             hint=_ANOTHER,
             code="bench.unreadable-record",
         ) from error
-    if not isinstance(found, dict) or not found.keys() >= {"points", "sides", "plan"}:
+    if not isinstance(content, dict) or not content.keys() >= {"points", "sides", "plan"}:
         raise RecordError(
             "it is not a record of a benchmark",
             where=str(file),
             hint=_ANOTHER,
             code="bench.unreadable-record",
         )
-    if found.get("schema_version") != SCHEMA_VERSION and found.get("record-version") != 1:
+    if content.get("schema_version") != SCHEMA_VERSION and content.get("record-version") != 1:
         raise RecordError(
             "this vpatch does not know this kind of record",
             where=str(file),
@@ -130,7 +126,7 @@ def read_record(place: Path) -> dict[str, Any]:
             code="bench.unknown-version",
         )
     try:
-        record = BenchRecord.model_validate(found)
+        return BenchRecord.model_validate(content)
     except ValidationError as error:
         raise RecordError(
             f"the record is not complete: {first_of(error)}",
@@ -138,8 +134,6 @@ def read_record(place: Path) -> dict[str, Any]:
             hint="use the record as vpatch bench wrote it",
             code="bench.unreadable-record",
         ) from error
-    # What is not known of a side or of a plan is left out.
-    return record.model_dump(mode="json", exclude_unset=True)
 
 
 def _cleaned(value: Any) -> Any:
@@ -151,51 +145,69 @@ def _cleaned(value: Any) -> Any:
     return [_cleaned(one) for one in value] if isinstance(value, list) else value
 
 
-def _point(point: LoadRun) -> dict[str, Any]:
-    load, result = point.load, point.result
-    node = {"node": point.node} if point.node else {}
-    return node | {
-        "side": point.side,
-        "model": point.cell.model,
-        "k": point.cell.k,
-        "shape": load.shape.name,
-        "concurrency": load.concurrency,
-        "repeat": point.repeat,
-        "prompts": load.prompts,
-        "seed": load.seed,
-        "log": f"logs/{point.log.name}" if point.log.exists() else None,
-        "raw": f"{RAW}/{point.raw.name}" if point.raw.exists() else None,
-        "measured": None if isinstance(result, Fault) else _measured(result),
-        "fault": result.recorded() if isinstance(result, Fault) else None,
+def point_of(run: LoadRun) -> PointRecord:
+    """Return what a record has of a run of a load.
+
+    It is not validated: hours of measuring must not be lost by one odd figure.
+    """
+    load, result = run.load, run.result
+    point = PointRecord.model_construct(
+        side=run.side,
+        model=run.cell.model,
+        k=run.cell.k,
+        shape=load.shape.name,
+        concurrency=load.concurrency,
+        repeat=run.repeat,
+        prompts=load.prompts,
+        seed=load.seed,
+        log=f"logs/{run.log.name}" if run.log.exists() else None,
+        raw=f"{RAW}/{run.raw.name}" if run.raw.exists() else None,
+        measured=None if isinstance(result, Fault) else _measured(result),
+        fault=FaultRecord(**result.recorded()) if isinstance(result, Fault) else None,
+    )
+    if run.node:
+        point.node = run.node
+    return point
+
+
+def _measured(result: LoadResult) -> MeasuredRecord:
+    latencies = {
+        name: LatencyRecord.model_construct(
+            mean=one.mean, p50=one.p50, p95=one.p95, p99=one.p99, quantiles=list(one.quantiles)
+        )
+        for name, one in result.latencies.items()
     }
+    counters = result.counters
+    return MeasuredRecord.model_construct(
+        seconds=result.seconds,
+        requests=result.requests,
+        input_tokens=result.input_tokens,
+        output_tokens=result.output_tokens,
+        output_tokens_per_second=result.output_tokens_per_second,
+        latency_ms=Latencies.model_construct(None, **latencies),
+        counters=CountersRecord.model_construct(
+            drafts=counters.drafts,
+            draft_tokens=counters.draft_tokens,
+            accepted=counters.accepted,
+            per_position=list(counters.per_position),
+        ),
+        cached_tokens=result.cached_tokens,
+    )
 
 
 def result_from(point: Mapping[str, Any]) -> LoadResult | Fault:
-    """Return what came of a point of a record."""
+    """Return what came of a point that a node measured."""
     if point["fault"] is not None:
         fault = point["fault"]
         return Fault(fault["kind"], fault["what"], fault["cause"], tuple(fault["ending"]))
-    found = dict(point["measured"])
-    counters, latencies = dict(found.pop("counters")), found.pop("latency_ms")
+    figures = dict(point["measured"])
+    counters, latencies = dict(figures.pop("counters")), figures.pop("latency_ms")
     counters["per_position"] = tuple(counters["per_position"])
     return LoadResult(
-        **found,
+        **figures,
         latencies={
             name: LoadLatency(**one | {"quantiles": tuple(one["quantiles"])})
             for name, one in latencies.items()
         },
         counters=Counters(**counters),
     )
-
-
-def _measured(measured: LoadResult) -> dict[str, Any]:
-    return {
-        "seconds": measured.seconds,
-        "requests": measured.requests,
-        "input_tokens": measured.input_tokens,
-        "output_tokens": measured.output_tokens,
-        "output_tokens_per_second": measured.output_tokens_per_second,
-        "latency_ms": {name: asdict(one) for name, one in measured.latencies.items()},
-        "counters": asdict(measured.counters),
-        "cached_tokens": measured.cached_tokens,
-    }

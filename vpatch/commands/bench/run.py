@@ -3,19 +3,27 @@
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from vpatch import __version__
 from vpatch.commands.bench.cells import BenchCell, cells_of, schedule, side_names
 from vpatch.commands.bench.load import LoadTarget, Sender
 from vpatch.commands.bench.measure import BenchContext, FoundSide, LoadRun, StartedSide, measure
-from vpatch.commands.bench.record import RAW, RECORD, BenchRun, record_of
+from vpatch.commands.bench.record import RAW, RECORD, point_of, write_record
 from vpatch.commands.bench.report.markdown import csv_of, report_of
 from vpatch.commands.bench.report.page import page_of
+from vpatch.commands.bench.schema import (
+    SCHEMA_VERSION,
+    BenchRecord,
+    ClientRecord,
+    ModelRecord,
+    PlanRecord,
+    Side,
+)
 from vpatch.errors import UnavailableError, UsageError, VpatchError
 from vpatch.evidence.store import LOGS
 from vpatch.harness.models import PreparedModel, prepare
@@ -46,10 +54,10 @@ _OF_SERVERS = ("method", "tensor-parallel", "share-server", "flags", "environmen
 
 @dataclass(frozen=True)
 class Opened:
-    """A side whose servers are started: on its target, and as the record has it."""
+    """A side whose servers are started: on its target, and as the record has it, but its name."""
 
     target: ExecutionTarget
-    described: Mapping[str, Any]
+    described: Side
 
 
 @dataclass(frozen=True)
@@ -57,7 +65,7 @@ class Answering:
     """A side whose servers were there before; prompts are made with a tokenizer, in a folder."""
 
     servers: Sequence[RunningServer]
-    described: Mapping[str, Any]
+    described: Side
     tokenizer: Path
 
 
@@ -71,7 +79,7 @@ class BenchRequest:
     """
 
     name: str
-    asked: Mapping[str, Any]
+    asked: Mapping[str, str | int | list[str]]
     plan: Bench
     datasets: Mapping[str, str]
     sides: Sequence[Opened | Answering]
@@ -83,7 +91,7 @@ class BenchRequest:
 
 def run(
     request: BenchRequest, workdir: Path, progress: Progress, on_result: OnLoadRun
-) -> tuple[dict[str, Any], KeyboardInterrupt | VpatchError | None]:
+) -> tuple[BenchRecord, KeyboardInterrupt | VpatchError | None]:
     """Make a benchmark, and write its record to `workdir`; `on_result` gets each point.
 
     It may take hours: what was measured when it breaks off is kept. Returns the record, and why it
@@ -115,36 +123,31 @@ def run(
         if failure is not None and not points:
             raise failure
         sides = [
-            {"name": name, **side.described}
+            side.described.model_copy(update={"name": name})
             for name, side in zip(side_names(len(request.sides)), request.sides, strict=True)
         ]
-        found = BenchRun(
+        models = {
+            name: ModelRecord(model=one.described, digest=one.digest)
+            for name, one in checkpoints.items()
+        }
+        record = BenchRecord.model_construct(
+            schema_version=SCHEMA_VERSION,
+            vpatch=__version__,
             name=request.name,
             made=made,
-            asked=request.asked,
+            asked=dict(request.asked),
+            client=ClientRecord(vllm=request.vllm),
+            models=models or _served(request),
+            datasets=dict(request.datasets),
             plan=_known(request),
-            client=request.vllm,
-            models={
-                name: {"model": one.described, "digest": one.digest}
-                for name, one in checkpoints.items()
-            }
-            or _served(request),
-            datasets=request.datasets,
-            sides=sides,
-            points=points,
             planned=sum(len(visit.loads) for visit in visits),
+            sides=sides,
+            points=[point_of(point) for point in points],
         )
-        record = write_record(workdir, found)
+        write_record(workdir, record)
     except OSError as error:
         raise _no_room(error, workdir) from error
     return record, failure
-
-
-def write_record(workdir: Path, found: BenchRun) -> dict[str, Any]:
-    """Write the record of a benchmark, and return it."""
-    record = record_of(found)
-    (workdir / RECORD).write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
-    return record
 
 
 def _no_room(error: OSError, workdir: Path) -> VpatchError:
@@ -156,14 +159,16 @@ def _no_room(error: OSError, workdir: Path) -> VpatchError:
     )
 
 
-def _known(request: BenchRequest) -> dict[str, Any]:
+def _known(request: BenchRequest) -> PlanRecord:
     """The plan, without what servers that were there before were started with."""
     plan = request.plan.model_dump(mode="json", exclude_none=True)
     unknown = _OF_SERVERS if isinstance(request.sides[0], Answering) else ()
-    return {name: value for name, value in plan.items() if name not in unknown}
+    return PlanRecord.model_validate(
+        {name: value for name, value in plan.items() if name not in unknown}
+    )
 
 
-def _served(request: BenchRequest) -> dict[str, dict[str, Any]]:
+def _served(request: BenchRequest) -> dict[str, ModelRecord]:
     """What running servers say that they serve; which bytes that is, they do not."""
     (name,) = request.plan.models
     roots = {
@@ -172,10 +177,10 @@ def _served(request: BenchRequest) -> dict[str, dict[str, Any]]:
         if isinstance(side, Answering)
         for server in side.servers
     }
-    return {name: {"model": ", ".join(sorted(map(str, roots))), "digest": None}}
+    return {name: ModelRecord(model=", ".join(sorted(map(str, roots))), digest=None)}
 
 
-def write_shown(folder: Path, record: Mapping[str, Any]) -> None:
+def write_shown(folder: Path, record: BenchRecord) -> None:
     """Write what is made of a record, beside it.
 
     Raises:
@@ -194,7 +199,7 @@ def write_shown(folder: Path, record: Mapping[str, Any]) -> None:
     write_page(folder / PAGE, record)
 
 
-def write_page(file: Path, record: Mapping[str, Any]) -> None:
+def write_page(file: Path, record: BenchRecord) -> None:
     """Write the page of a record.
 
     Raises:

@@ -7,7 +7,7 @@ record had hyphens in its keys, and said its version as `record-version`; it is 
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Final, Literal
 
 from pydantic import (
     AliasChoices,
@@ -21,9 +21,11 @@ from pydantic import (
 )
 
 from vpatch.declare.bench import Shape
+from vpatch.harness.measured import Fault
+from vpatch.harness.predict import Counters
 from vpatch.util.versions import utc_time
 
-SCHEMA_VERSION = 2
+SCHEMA_VERSION: Final = 2
 
 Count = Annotated[int, Field(ge=0)]
 Positive = Annotated[FiniteFloat, Field(gt=0)]
@@ -55,12 +57,22 @@ class LatencyRecord(_Part):
     p99: Milliseconds
     quantiles: Annotated[list[Milliseconds], Field(min_length=101, max_length=101)]
 
+    def figure(self, name: str) -> float:
+        """Return one of the figures by its name, as `p95`."""
+        value: float = getattr(self, name)
+        return value
+
 
 class Latencies(_Part):
     ttft: LatencyRecord
     tpot: LatencyRecord
     itl: LatencyRecord
     e2el: LatencyRecord
+
+    def of(self, name: str) -> LatencyRecord:
+        """Return a latency by vLLM's name for it, as `ttft`."""
+        latency: LatencyRecord = getattr(self, name)
+        return latency
 
 
 class CountersRecord(_Part):
@@ -70,6 +82,10 @@ class CountersRecord(_Part):
     draft_tokens: Count
     accepted: Count
     per_position: list[Count]
+
+    @property
+    def counts(self) -> Counters:
+        return Counters(self.drafts, self.draft_tokens, self.accepted, tuple(self.per_position))
 
 
 class MeasuredRecord(_Part):
@@ -88,6 +104,9 @@ class FaultRecord(_Part):
     what: str
     cause: str | None
     ending: list[str]
+
+    def __str__(self) -> str:
+        return str(Fault(self.kind, self.what, self.cause))
 
 
 class PointRecord(_Part):
@@ -270,6 +289,11 @@ class BenchRecord(_Part):
             found = {key: value for key, value in found.items() if key != "record-version"}
             return {"schema_version": SCHEMA_VERSION} | found
         return found
+
+    @property
+    def notes(self) -> list[str]:
+        """What must be known of several records that were joined to this one."""
+        return list((self.model_extra or {}).get("notes", ()))
 
     @field_validator("made")
     @classmethod

@@ -35,16 +35,6 @@ class RunningServer:
     version: str | None
     k: int
 
-    @property
-    def described(self) -> dict[str, str | int | None]:
-        return {
-            "url": self.client.url,
-            "model": self.served,
-            "root": self.root,
-            "vllm": self.version,
-            "k": self.k,
-        }
-
 
 def look_at(url: str, patience: float, key: str | None) -> RunningServer:
     """Ask a server what it serves; each of its answers may take `patience` seconds.

@@ -6,10 +6,18 @@ import os
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path, PurePath
-from typing import TYPE_CHECKING, Any, Literal, cast
+from typing import TYPE_CHECKING, Literal, cast
 
 from vpatch.commands.bench.cells import LETTERS
 from vpatch.commands.bench.run import Answering, Opened
+from vpatch.commands.bench.schema import (
+    EngineRecord,
+    ImageRecord,
+    MachineRecord,
+    Server,
+    Side,
+    TreeRecord,
+)
 from vpatch.commands.bench.servers import look_at
 from vpatch.declare.smoke import Needs
 from vpatch.engine.kinds import KINDS
@@ -91,48 +99,59 @@ class PlannedSide:
 
     trees: PlannedTrees
     what: str
-    subject: list[dict[str, Any]]
+    subject: list[TreeRecord]
     needs: Needs
     point: Mapping[str, str] | None = None
 
+    @property
+    def digest(self) -> str:
+        return digest_of_trees(self.subject)
 
-def subjects_of(said: Mapping[str, Any], request: Request) -> Subjects:
+
+def digest_of_trees(trees: Sequence[TreeRecord]) -> str:
+    """Return the digest of a side's subject, the same on any machine."""
+    return digest_of_subject([tree.model_dump(exclude_unset=True) for tree in trees])
+
+
+def subjects_of(
+    asked: Mapping[str, str | int | tuple[str, ...] | None], request: Request
+) -> Subjects:
     """Say what the options mean.
 
     Raises:
         UsageError: they contradict each other, or one of them would be ignored.
     """
-    sources = [f"--{name}" for name in ("image", "url", "compare") if said[name]]
+    sources = [f"--{name}" for name in ("image", "url", "compare") if asked[name]]
     if len(sources) > 1:
         raise UsageError(
             f"{' and '.join(sources)} exclude each other",
             hint="give one of them",
             code="cli.conflicting-options",
         )
-    if said["compare"]:
-        found = _compared(said["compare"])
-    elif said["image"]:
-        found = Subjects("images", ((said["image"],),))
-    elif said["url"]:
-        found = Subjects("servers", (tuple(said["url"]),))
+    if asked["compare"]:
+        subjects = _compared(str(asked["compare"]))
+    elif asked["image"]:
+        subjects = Subjects("images", ((str(asked["image"]),),))
+    elif asked["url"]:
+        subjects = Subjects("servers", (tuple(cast("Iterable[str]", asked["url"])),))
     else:
         vllm = request.vllm or ""
-        pristine = ((f"{_PRISTINE}{vllm}",),) if said["before"] else ()
+        pristine = ((f"{_PRISTINE}{vllm}",),) if asked["before"] else ()
         return Subjects("trees", (*pristine, (vllm,)))
     meaningless = {
-        "trees": ("vllm", "before") if said["compare"] else (),
+        "trees": ("vllm", "before") if asked["compare"] else (),
         "images": ("vllm", "recipe", "tree", "patch", "engine", "before"),
         "servers": ("tree", "patch", "k", "port", "before"),
     }
-    idle = [f"--{name}" for name in meaningless[found.kind] if said[name]]
+    idle = [f"--{name}" for name in meaningless[subjects.kind] if asked[name]]
     if idle:
         raise UsageError(
             f"{' and '.join(idle)} would have no effect with {sources[0]}",
-            where=redact(", ".join(side for sides in found.sides for side in sides)),
-            hint=f"leave out {' and '.join(idle)}: {_WHY[found.kind]}",
+            where=redact(", ".join(side for sides in subjects.sides for side in sides)),
+            hint=f"leave out {' and '.join(idle)}: {_WHY[subjects.kind]}",
             code="cli.unused-option",
         )
-    return found
+    return subjects
 
 
 def _compared(text: str) -> Subjects:
@@ -223,7 +242,7 @@ class Opening:
             trees = planned_trees(
                 self.context, point.found, self.stack, asked_for=bool(self.request.patches)
             )
-            subject = subject_of(trees.plans)
+            subject = _trees(subject_of(trees.plans))
             needs = merged_needs(bench.needs, point.needs)
             what = _in_words(trees.version, subject, point)
             sides.append(PlannedSide(trees, what, subject, needs, point.said or None))
@@ -250,7 +269,7 @@ class Opening:
             PlannedSide(
                 trees_in_image(image),
                 _image_in_words(image),
-                subject_of_locks(*image.locks),
+                _trees(subject_of_locks(*image.locks)),
                 bench.needs,
             )
             for image, _ in found
@@ -269,11 +288,12 @@ class Opening:
         target, plans, version = engine_target(
             self.context, point.found, engine, self.stack, asked_for=bool(self.request.patches)
         )
-        subject = subject_of(plans)
+        subject = _trees(subject_of(plans))
         opened = self._opened(_in_words(version, subject, point), subject, target)
         if not point.said:
             return opened
-        return replace(opened, described={**opened.described, "point": point.said})
+        described = opened.described.model_copy(update={"point": point.said})
+        return replace(opened, described=described)
 
     def _images(self, sides: Sequence[Sequence[str]]) -> Ready:
         found, plan, bench, files = self._looked_at(name for (name,) in sides)
@@ -285,7 +305,7 @@ class Opening:
         opened = []
         for image, docker in found:
             target = image_target(image, docker, seen, gpus=bool(self.machine.gpus))
-            subject = subject_of_locks(*image.locks)
+            subject = _trees(subject_of_locks(*image.locks))
             opened.append(self._opened(_image_in_words(image), subject, target))
         title = f"{first.lock.recipe or first.version}-{first.kind}-image"
         return self._ready(bench, opened, title)
@@ -300,18 +320,23 @@ class Opening:
 
         return Ready(bench, sides, client, target.version, title)
 
-    def _opened(self, what: str, subject: list[dict[str, Any]], target: ExecutionTarget) -> Opened:
-        described = {
-            "what": what,
-            "machine": asdict(self.machine),
-            # A container is given none of it.
-            "inherited": {} if target.image else inherited(),
-            "digest": digest_of_subject(subject),
-            "subject": subject,
-            "engine": {"kind": target.kind, "vllm": target.version},
-        }
-        image = {"image": dict(target.image)} if target.image else {}
-        return Opened(target, described | image)
+    def _opened(self, what: str, subject: list[TreeRecord], target: ExecutionTarget) -> Opened:
+        described = Side(
+            name="",
+            what=what,
+            machine=self._machine_record(),
+            # A container gets none of it.
+            inherited={} if target.image else inherited(),
+            digest=digest_of_trees(subject),
+            subject=subject,
+            engine=EngineRecord(kind=target.kind, vllm=target.version),
+        )
+        if target.image:
+            described.image = ImageRecord.model_validate(target.image)
+        return Opened(target, described)
+
+    def _machine_record(self) -> MachineRecord:
+        return MachineRecord.model_validate(asdict(self.machine))
 
     def _servers(self, sides: Sequence[Sequence[str]]) -> Ready:
         """Servers that run: an engine is opened for its `vllm bench serve` alone."""
@@ -366,14 +391,15 @@ class Opening:
                     code="bench.same-k",
                 )
             by_k[server.k] = server.client.url
-        described = {
-            "what": ", ".join(by_k[k] for k in sorted(by_k)),
+        described = Side(
+            name="",
+            what=", ".join(by_k[k] for k in sorted(by_k)),
             # The loads are sent from here; where a server runs is not known.
-            "machine": asdict(self.machine),
-            "inherited": {},
-            "digest": None,
-            "servers": [server.described for server in servers],
-        }
+            machine=self._machine_record(),
+            inherited={},
+            digest=None,
+            servers=[_server_record(server) for server in servers],
+        )
         return Answering(servers, described, tokenizer)
 
     def _engine(self) -> str:
@@ -385,8 +411,22 @@ def _alone(found: Sequence[Selection]) -> MatrixPoint:
     return MatrixPoint(None, None, None, Needs(), found)
 
 
-def _in_words(version: str, subject: Sequence[Mapping[str, Any]], point: MatrixPoint) -> str:
-    count = sum(len(tree["patches"]) for tree in subject)
+def _trees(subject: Iterable[object]) -> list[TreeRecord]:
+    return [TreeRecord.model_validate(tree) for tree in subject]
+
+
+def _server_record(server: RunningServer) -> Server:
+    return Server(
+        url=server.client.url,
+        model=server.served,
+        root=server.root,
+        vllm=server.version,
+        k=server.k,
+    )
+
+
+def _in_words(version: str, subject: Sequence[TreeRecord], point: MatrixPoint) -> str:
+    count = sum(len(tree.patches) for tree in subject)
     patches = f"{count} patch{'es' if count > 1 else ''}" if count else "no patches"
     hardware = f", on {point.hardware}" if point.hardware else ""
     return f"vLLM {version} with {patches}{hardware}"

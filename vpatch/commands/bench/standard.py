@@ -2,26 +2,24 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from vpatch.declare.bench import Bench
-
-_PLAN: dict[str, Any] = {
-    "models": {"all-accepted": {"synthetic": "all"}},
-    "shapes": ({"input": 24, "output": 32},),
-    "concurrency": (1, 4),
-    "share-server": True,
-    "flags": {
-        "enforce-eager": True,
-        "max-model-len": 512,
-        "max-num-seqs": 8,
-        "gpu-memory-utilization": 0.3,
-    },
-    "environment": {"VLLM_CPU_KVCACHE_SPACE": "1", "TORCHDYNAMO_DISABLE": "1"},
-    "cells": ({"model": "all-accepted", "k": (0, 3)},),
-}
 
 
 def standard_bench() -> Bench:
     """Return a plan of k=0 and k=3, with a tiny model made on the spot and short prompts."""
-    return Bench.model_validate(_PLAN)
+    return Bench.model_validate(
+        {
+            "models": {"all-accepted": {"synthetic": "all"}},
+            "shapes": ({"input": 24, "output": 32},),
+            "concurrency": (1, 4),
+            "share-server": True,
+            "flags": {
+                "enforce-eager": True,
+                "max-model-len": 512,
+                "max-num-seqs": 8,
+                "gpu-memory-utilization": 0.3,
+            },
+            "environment": {"VLLM_CPU_KVCACHE_SPACE": "1", "TORCHDYNAMO_DISABLE": "1"},
+            "cells": ({"model": "all-accepted", "k": (0, 3)},),
+        }
+    )

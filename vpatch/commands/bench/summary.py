@@ -8,11 +8,12 @@ from dataclasses import dataclass
 from statistics import fmean, stdev
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
-from vpatch.harness.measured import Fault
 from vpatch.harness.predict import Counters
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+
+    from vpatch.commands.bench.schema import BenchRecord, MeasuredRecord
 
 Verdict = Literal["better", "worse", "within the noise", "not judged"]
 THROUGHPUT = "output_tokens_per_second"
@@ -37,15 +38,15 @@ class Row:
     """All repeats of one place in the matrix: what was measured, and why some were not."""
 
     key: Key
-    runs: tuple[Mapping[str, Any], ...]
+    runs: tuple[MeasuredRecord, ...]
     faults: tuple[str, ...]
 
     def values(self, figure: str) -> list[float]:
         """Return a figure of each repeat: `THROUGHPUT`, or one of a latency, as `ttft p95`."""
         if figure == THROUGHPUT:
-            return [run[THROUGHPUT] for run in self.runs]
+            return [run.output_tokens_per_second for run in self.runs]
         name, _, which = figure.partition(" ")
-        return [run["latency_ms"][name][which] for run in self.runs]
+        return [run.latency_ms.of(name).figure(which) for run in self.runs]
 
     def mean(self, figure: str) -> float | None:
         values = self.values(figure)
@@ -58,23 +59,20 @@ class Row:
 
     def quantiles(self, latency: str) -> list[float]:
         """Return a latency's quantiles in ms, for 0 to 100 percent, each the mean of the runs."""
-        of_each = [run["latency_ms"][latency]["quantiles"] for run in self.runs]
+        of_each = [run.latency_ms.of(latency).quantiles for run in self.runs]
         return [fmean(values) for values in zip(*of_each, strict=True)]
 
     @property
     def counters(self) -> Counters | None:
         """What all repeats count together; None where nothing was drafted."""
-        found = Counters()
-        for run in self.runs:
-            counted = run["counters"]
-            found += Counters(**counted | {"per_position": tuple(counted["per_position"])})
-        return found if found.drafts else None
+        total = sum((run.counters.counts for run in self.runs), Counters())
+        return total if total.drafts else None
 
     @property
     def cached(self) -> float:
         """The share of the prompts' tokens that the server had computed before."""
-        prompts = sum(run["input_tokens"] for run in self.runs)
-        return sum(run["cached_tokens"] for run in self.runs) / prompts if prompts else 0.0
+        prompts = sum(run.input_tokens for run in self.runs)
+        return sum(run.cached_tokens for run in self.runs) / prompts if prompts else 0.0
 
 
 @dataclass(frozen=True)
@@ -99,30 +97,25 @@ class Ratio:
         return f"{self.value:.{digits}f}x [{self.low:.{digits}f}, {self.high:.{digits}f}]"
 
 
-def fault_said(fault: Mapping[str, Any]) -> str:
-    """Return a point's fault in words: what kind it is, what, and why if that is known."""
-    return str(Fault(fault["kind"], fault["what"], fault["cause"]))
-
-
-def rows_of(record: Mapping[str, Any]) -> list[Row]:
+def rows_of(record: BenchRecord) -> list[Row]:
     """Return the rows of a record, in the order of the plan and not that of the run."""
-    found: dict[Key, tuple[list[Mapping[str, Any]], list[str]]] = {}
-    for point in record["points"]:
-        key = Key(*(point[name] for name in Key._fields))
-        runs, faults = found.setdefault(key, ([], []))
-        if point["measured"] is not None:
-            runs.append(point["measured"])
+    by_key: dict[Key, tuple[list[MeasuredRecord], list[str]]] = {}
+    for point in record.points:
+        key = Key(point.side, point.model, point.k, point.shape, point.concurrency)
+        runs, faults = by_key.setdefault(key, ([], []))
+        if point.measured is not None:
+            runs.append(point.measured)
         else:
-            faults.append(fault_said(point["fault"]))
-    shapes = list(dict.fromkeys(key.shape for key in found))
-    models = list(dict.fromkeys(key.model for key in found))
+            faults.append(str(point.fault))
+    shapes = list(dict.fromkeys(key.shape for key in by_key))
+    models = list(dict.fromkeys(key.model for key in by_key))
 
     def place(key: Key) -> tuple[int, ...]:
         model, shape = models.index(key.model), shapes.index(key.shape)
         return model, shape, key.concurrency, key.k, key.side
 
     return [
-        Row(key, tuple(found[key][0]), tuple(found[key][1])) for key in sorted(found, key=place)
+        Row(key, tuple(by_key[key][0]), tuple(by_key[key][1])) for key in sorted(by_key, key=place)
     ]
 
 

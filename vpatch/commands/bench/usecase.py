@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from vpatch.commands.bench.plan import Overrides, numbers, shape_from
 from vpatch.commands.bench.run import BenchRequest, datasets_of, run, write_shown
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from vpatch.commands.bench.measure import LoadRun
+    from vpatch.commands.bench.schema import BenchRecord, PointRecord
     from vpatch.commands.bench.sides import Subjects
     from vpatch.errors import VpatchError
     from vpatch.workspace.context import Context
@@ -111,14 +112,14 @@ class BenchResult:
     the record.
     """
 
-    record: dict[str, Any]
+    record: BenchRecord
     folder: Path
     failure: KeyboardInterrupt | VpatchError | None
 
     @property
-    def faults(self) -> list[dict[str, Any]]:
+    def faults(self) -> list[PointRecord]:
         """The points that could not be measured."""
-        return [point for point in self.record["points"] if point["fault"]]
+        return [point for point in self.record.points if point.fault is not None]
 
 
 def bench(
@@ -188,7 +189,7 @@ def _on_cluster(
     opening: Opening,
     subjects: Subjects,
     options: BenchOptions,
-    asked: Mapping[str, Any],
+    asked: Mapping[str, str | int | tuple[str, ...] | None],
     root: Path,
     on_result: Callable[[str, LoadRun], None],
 ) -> BenchResult:
@@ -221,7 +222,9 @@ def _on_cluster(
     return BenchResult(record, root / collecting.name, failure)
 
 
-def _asked(request: Request, options: BenchOptions) -> dict[str, Any]:
+def _asked(
+    request: Request, options: BenchOptions
+) -> dict[str, str | int | tuple[str, ...] | None]:
     """What was asked for, by the names of the command's options."""
     return {
         "vllm": request.vllm,
@@ -244,13 +247,15 @@ def _asked(request: Request, options: BenchOptions) -> dict[str, Any]:
     }
 
 
-def _recorded(asked: Mapping[str, Any]) -> dict[str, Any]:
+def _recorded(
+    asked: Mapping[str, str | int | tuple[str, ...] | None],
+) -> dict[str, str | int | list[str]]:
     """What was asked for, as JSON has it, and without passwords in addresses."""
 
-    def plain(value: Any) -> Any:
+    def plain(value: str | int | tuple[str, ...]) -> str | int | list[str]:
         if isinstance(value, int):
             return value
-        return [plain(one) for one in value] if isinstance(value, tuple) else redact(str(value))
+        return [redact(one) for one in value] if isinstance(value, tuple) else redact(value)
 
     return {name: plain(value) for name, value in asked.items() if value}
 

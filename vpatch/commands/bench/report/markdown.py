@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import re
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from vpatch.commands.bench.facts import notes
 from vpatch.commands.bench.load_result import FIGURES, LATENCIES
@@ -13,7 +13,6 @@ from vpatch.commands.bench.summary import (
     JUDGED,
     THROUGHPUT,
     between,
-    fault_said,
     rows_of,
     sides_of,
     speed_ups,
@@ -22,8 +21,9 @@ from vpatch.harness.launch import flag_words
 from vpatch.util.digest import short_digest
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Sequence
 
+    from vpatch.commands.bench.schema import BenchRecord
     from vpatch.commands.bench.summary import Key, Ratio, Row
 
 _PLACE = ("model", "in/out", "conc.", "k")
@@ -31,12 +31,12 @@ _NONE = "-"
 _MARKS = re.compile(r"[\\`\[|]")
 
 
-def report_of(record: Mapping[str, Any]) -> str:
+def report_of(record: BenchRecord) -> str:
     """Return a record as Markdown; its tables are readable as plain text."""
     return "\n".join(_lines(record)) + "\n"
 
 
-def csv_of(record: Mapping[str, Any]) -> str:
+def csv_of(record: BenchRecord) -> str:
     """Return a line for each run of a load: latencies in ms, counters as vLLM counts them."""
     latencies = [(name, which) for name in LATENCIES for which in FIGURES]
     head = ["side", "model", "k", "prompt_output", "concurrency", "repeat"]
@@ -46,28 +46,27 @@ def csv_of(record: Mapping[str, Any]) -> str:
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(head)
-    for point in record["points"]:
-        side = record["sides"][point["side"]]["name"]
-        row = [side, *(point[key] for key in ("model", "k", "shape", "concurrency"))]
-        row.append(point["repeat"] + 1)
-        run, fault = point["measured"], point["fault"]
+    for point in record.points:
+        side, run = record.sides[point.side].name, point.measured
+        row: list[str | int | float] = [side, point.model, point.k, point.shape]
+        row += [point.concurrency, point.repeat + 1]
         if run is None:
-            row += [""] * (len(head) - len(row) - 1) + [fault_said(fault)]
+            row += [""] * (len(head) - len(row) - 1) + [str(point.fault)]
         else:
-            row += [run[key] for key in ("requests", "input_tokens", "output_tokens", "seconds")]
-            row.append(run[THROUGHPUT])
-            row += [run["latency_ms"][name][which] for name, which in latencies]
-            counted = run["counters"]
-            row += [counted[key] for key in ("drafts", "draft_tokens", "accepted")]
-            row += [" ".join(map(str, counted["per_position"])), ""]
+            row += [run.requests, run.input_tokens, run.output_tokens, run.seconds]
+            row.append(run.output_tokens_per_second)
+            row += [run.latency_ms.of(name).figure(which) for name, which in latencies]
+            counters = run.counters
+            row += [counters.drafts, counters.draft_tokens, counters.accepted]
+            row += [" ".join(map(str, counters.per_position)), ""]
         writer.writerow(row)
     return text.getvalue()
 
 
-def _lines(record: Mapping[str, Any]) -> Iterator[str]:
+def _lines(record: BenchRecord) -> Iterator[str]:
     rows = rows_of(record)
-    names = [side["name"] for side in record["sides"]]
-    yield f"## Benchmark {_text(record['name'])}"
+    names = [side.name for side in record.sides]
+    yield f"## Benchmark {_text(record.name)}"
     yield ""
     yield from _subjects(record)
     for note in notes(record):
@@ -85,31 +84,31 @@ def _lines(record: Mapping[str, Any]) -> Iterator[str]:
         yield from faults
 
 
-def _subjects(record: Mapping[str, Any]) -> Iterator[str]:
+def _subjects(record: BenchRecord) -> Iterator[str]:
     for line in _of_record(record):
         yield f"- {_text(line)}"
 
 
-def _of_record(record: Mapping[str, Any]) -> Iterator[str]:
-    for side in record["sides"]:
-        machine = side["machine"]
-        gpus = ", ".join(dict.fromkeys(gpu["name"] for gpu in machine["gpus"]))
-        chips = f"{len(machine['gpus'])} x {gpus}" if gpus else machine["processor"]
-        digest = f" ({short_digest(side['digest'])})" if side.get("digest") else ""
-        name = f"{side['name']}: " if side["name"] else ""
-        yield f"{name}{side['what']}{digest}, on {chips}"
-    for name, model in record["models"].items():
-        digest = f" ({short_digest(model['digest'])})" if model["digest"] else ""
-        yield f"{name}: {model['model']}{digest}"
-    plan = record["plan"]
-    sampling = ", ".join(f"{key} {value}" for key, value in plan["sampling"].items())
-    repeats = f"{plan['repeats']} repeats" if plan["repeats"] > 1 else "once"
+def _of_record(record: BenchRecord) -> Iterator[str]:
+    for side in record.sides:
+        machine = side.machine
+        gpus = ", ".join(dict.fromkeys(gpu.name for gpu in machine.gpus))
+        chips = f"{len(machine.gpus)} x {gpus}" if gpus else machine.processor
+        digest = f" ({short_digest(side.digest)})" if side.digest else ""
+        name = f"{side.name}: " if side.name else ""
+        yield f"{name}{side.what}{digest}, on {chips}"
+    for name, model in record.models.items():
+        digest = f" ({short_digest(model.digest)})" if model.digest else ""
+        yield f"{name}: {model.model}{digest}"
+    plan = record.plan
+    sampling = ", ".join(f"{key} {value}" for key, value in plan.sampling.items())
+    repeats = f"{plan.repeats} repeats" if plan.repeats > 1 else "once"
     yield (
-        f"{repeats}, {plan['prompts']} prompts for each of the concurrent requests, {sampling}; "
-        f"sent by vllm bench serve of vLLM {record['client']['vllm']}"
+        f"{repeats}, {plan.prompts} prompts for each of the concurrent requests, {sampling}; "
+        f"sent by vllm bench serve of vLLM {record.client.vllm}"
     )
-    flags = [" ".join(flag_words(*pair)) for pair in plan.get("flags", {}).items()]
-    environment = [f"{name}={value}" for name, value in plan.get("environment", {}).items()]
+    flags = [" ".join(flag_words(*pair)) for pair in (plan.flags or {}).items()]
+    environment = [f"{name}={value}" for name, value in (plan.environment or {}).items()]
     if flags or environment:
         yield " ".join([*environment, *flags])
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from vpatch.commands.bench.facts import failed, notes, plan_said, shapes_said, sides_said
+from vpatch.commands.bench.facts import failed, notes, plan_lines, shape_words, side_lines
 from vpatch.commands.bench.report.plots import plots_of
 from vpatch.commands.bench.report.scene import PlotData
 from vpatch.commands.bench.report.tables import (
@@ -20,10 +20,11 @@ from vpatch.commands.bench.summary import between, rows_of, sides_of, speed_ups
 from vpatch.util.html_page import render_page
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator
 
     from vpatch.commands.bench.report.plots import Plot
     from vpatch.commands.bench.report.tables import Table
+    from vpatch.commands.bench.schema import BenchRecord
 
 _TEMPLATE = Path(__file__).parent / "page.html"
 
@@ -39,20 +40,20 @@ class Part:
     tables: tuple[Table, ...]
 
 
-def page_of(record: Mapping[str, Any]) -> str:
+def page_of(record: BenchRecord) -> str:
     """Return a record as a whole HTML page."""
-    measured = sum(point["measured"] is not None for point in record["points"])
+    measured = sum(point.measured is not None for point in record.points)
     return render_page(
         _TEMPLATE,
         record=record,
-        made=_in_utc(record["made"]),
+        made=_in_utc(record.made),
         measured=measured,
-        runs=len(record["points"]),
-        planned=record["planned"],
+        runs=len(record.points),
+        planned=record.planned,
         failed=failed(record),
         notes=notes(record),
-        sides=sides_said(record),
-        plan=plan_said(record),
+        sides=side_lines(record),
+        plan=plan_lines(record),
         matrix=list(_matrix(record)),
         parts=list(_parts(record)),
     )
@@ -62,24 +63,23 @@ def _in_utc(made: str) -> str:
     return f"{datetime.fromisoformat(made).astimezone(UTC):%Y-%m-%d %H:%M} UTC"
 
 
-def _matrix(record: Mapping[str, Any]) -> Iterator[Table]:
+def _matrix(record: BenchRecord) -> Iterator[Table]:
     """Yield a table for each load, if the recipe has a matrix."""
-    sides = record["sides"]
-    if not any("point" in side for side in sides):
+    if all(side.point is None for side in record.sides):
         return
     rows = rows_of(record)
     ratios = speed_ups(rows)
     for shape, concurrency in dict.fromkeys((row.key.shape, row.key.concurrency) for row in rows):
         own = [r for r in rows if (r.key.shape, r.key.concurrency) == (shape, concurrency)]
-        yield matrix_table(own, ratios, sides, f"{shape} at concurrency {concurrency}")
+        yield matrix_table(own, ratios, record.sides, f"{shape} at concurrency {concurrency}")
 
 
-def _parts(record: Mapping[str, Any]) -> Iterator[Part]:
-    rows, sides = rows_of(record), [side["name"] for side in record["sides"]]
+def _parts(record: BenchRecord) -> Iterator[Part]:
+    rows, sides = rows_of(record), [side.name for side in record.sides]
     # Of all rows, not of a part's: an interval is as wide as there are ratios to be wrong about.
     speed_up, pairs = speed_ups(rows), sides_of(rows)
     against = between(pairs)
-    said = shapes_said(record)
+    words = shape_words(record)
     places = list(dict.fromkeys((row.key.model, row.key.shape) for row in rows))
     for number, (model, shape) in enumerate(places, 1):
         mine = [row for row in rows if (row.key.model, row.key.shape) == (model, shape)]
@@ -93,7 +93,7 @@ def _parts(record: Mapping[str, Any]) -> Iterator[Part]:
         yield Part(
             anchor=f"part-{number}",
             title=f"{model}, {shape}",
-            words=said.get(shape, ""),
+            words=words.get(shape, ""),
             plots=tuple(plots_of(scene)),
             tables=tuple(tables),
         )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from vpatch.commands.bench.load_result import FIGURES, LATENCIES
 from vpatch.commands.bench.summary import JUDGED, THROUGHPUT
@@ -11,6 +11,7 @@ from vpatch.commands.bench.summary import JUDGED, THROUGHPUT
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
+    from vpatch.commands.bench.schema import Side
     from vpatch.commands.bench.summary import Key, Ratio, Row
 
 _TITLES = {THROUGHPUT: "output tokens/s"}
@@ -103,7 +104,7 @@ def sides_table(
 def matrix_table(
     rows: Sequence[Row],
     ratios: Mapping[Key, Ratio],
-    sides: Sequence[Mapping[str, Any]],
+    sides: Sequence[Side],
     load: str,
 ) -> Table:
     """Return what every side makes of every model and k, under one load."""
@@ -118,7 +119,7 @@ def matrix_table(
             (
                 TableCell(row.key.model),
                 TableCell(str(row.key.k), "number"),
-                *(TableCell(text) for text in (side["name"], *_point(side))),
+                *(TableCell(text) for text in (side.name, *_point(side))),
                 _speed(row),
                 *_judged(ratios.get(row.key)),
                 rate,
@@ -130,15 +131,14 @@ def matrix_table(
     return Table(load, words, (tuple(_head(text) for text in heads),), tuple(body))
 
 
-def _point(side: Mapping[str, Any]) -> Iterator[str]:
+def _point(side: Side) -> Iterator[str]:
     """The release, the patches and the device of a side, by the names of the matrix if it has."""
-    point, machine = side.get("point", {}), side["machine"]
-    subject = side.get("subject", ())
-    count = sum(len(tree["patches"]) for tree in subject)
-    yield side["engine"]["vllm"] if "engine" in side else "not known"
+    point, subject = side.point or {}, side.subject or ()
+    count = sum(len(tree.patches) for tree in subject)
+    yield "not known" if side.engine is None else side.engine.vllm
     yield point.get("patches") or (str(count) if subject else "not known")
-    chips = list(dict.fromkeys(gpu["name"] for gpu in machine["gpus"]))
-    yield point.get("hardware") or ", ".join(chips) or machine["processor"]
+    chips = list(dict.fromkeys(gpu.name for gpu in side.machine.gpus))
+    yield point.get("hardware") or ", ".join(chips) or side.machine.processor
 
 
 def _head(text: str) -> TableCell:
