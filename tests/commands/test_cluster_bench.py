@@ -9,7 +9,7 @@ import pytest
 
 from tests.cluster.fixtures import fixture_cluster, fixture_clustered
 from tests.commands.smoke.planned import PLAN
-from vpatch.commands.bench.record import document_of, read_record
+from vpatch.commands.bench.record import read_record, text_of
 
 pytestmark = [pytest.mark.slow, pytest.mark.cluster, pytest.mark.full]
 
@@ -36,9 +36,9 @@ def bench(clustered, *args, **options):
 
 def record_of(clustered, name):
     folder = clustered.project.folder / "bench" / name
-    found = json.loads((folder / "bench.json").read_text())
-    assert document_of(read_record(folder)) == found  # what is written is what the model says
-    return found
+    text = (folder / "bench.json").read_text()
+    assert text_of(read_record(folder)) == text  # what is written is what the model says
+    return json.loads(text)
 
 
 def places(record):

@@ -8,7 +8,7 @@ import sys
 import pytest
 
 from tests.commands.smoke.planned import PLAN
-from vpatch.commands.bench.record import document_of, read_record
+from vpatch.commands.bench.record import read_record, text_of
 from vpatch.evidence.store import read_evidence
 
 pytestmark = pytest.mark.slow
@@ -83,8 +83,9 @@ def test_bench_measures_each_point_as_a_side(smoked, monkeypatch):
     write(smoked, PLAN + BENCH + MATRIX)
     run(smoked, "bench")
     folder = smoked.folder / "bench" / "one"
-    record = json.loads((folder / "bench.json").read_text())
-    assert document_of(read_record(folder)) == record  # as its model says
+    text = (folder / "bench.json").read_text()
+    assert text_of(read_record(folder)) == text  # as its model says
+    record = json.loads(text)
     assert [side["point"] for side in record["sides"]] == [
         {"patches": "pristine", "hardware": "cpu"},
         {"patches": "all", "hardware": "cpu"},

@@ -17,7 +17,7 @@ from tests.commands.bench.fakes import serving
 from tests.commands.bench.records import record as built_record
 from vpatch import api
 from vpatch.commands.bench.load import send
-from vpatch.commands.bench.record import document_of, read_record
+from vpatch.commands.bench.record import read_record, text_of
 from vpatch.commands.bench.usecase import BenchOptions
 from vpatch.errors import VpatchError
 from vpatch.harness.predict import Counters
@@ -93,7 +93,7 @@ def record_of(project, name="one"):
     folder = project.folder / "bench" / name
     text = (folder / "bench.json").read_text()
     # What is written is what the model says, in the order of all files.
-    assert json.dumps(document_of(read_record(folder)), indent=1) + "\n" == text
+    assert text_of(read_record(folder)) == text
     return json.loads(text)
 
 

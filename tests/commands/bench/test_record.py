@@ -13,7 +13,7 @@ from tests.commands.bench.records import MACHINE, record, validated
 from tests.helpers import fails
 from tests.util.test_validation import RAW
 from vpatch.commands.bench.match import aligned, differences, in_common, joined
-from vpatch.commands.bench.record import RecordError, document_of, read_record
+from vpatch.commands.bench.record import RecordError, read_record, text_of
 from vpatch.commands.bench.report.markdown import csv_of, report_of
 from vpatch.commands.bench.report.page import page_of
 
@@ -72,7 +72,7 @@ def places(value, path=()):
 
 
 def test_a_whole_one(small, read):
-    assert document_of(read(small)) == small
+    assert json.loads(text_of(read(small))) == small
 
 
 def test_keys_are_written_in_the_order_of_all_files(small, read):
@@ -86,10 +86,9 @@ def test_keys_are_written_in_the_order_of_all_files(small, read):
     small["machines"] = {"n": {"machine": MACHINE, "inherited": {}}}
     last = ("sides", "planned", "points", "machines")
     small = {key: small[key] for key in (*(k for k in small if k not in last), *last)}
-    assert json.dumps(document_of(read(small))["sides"]) == json.dumps(small["sides"])
-    assert json.dumps(document_of(read(small))["plan"]) == json.dumps(small["plan"])
-    assert list(document_of(read(small))) == list(small)
-    assert next(iter(document_of(read(small))["points"][0])) == "node"
+    for point in small["points"]:
+        point["measured"]["cached_tokens"] = point["measured"].pop("cached_tokens")
+    assert text_of(read(small)) == json.dumps(small, indent=1) + "\n"
 
 
 @pytest.mark.slow
@@ -162,7 +161,7 @@ def test_a_record_of_version_1_is_read(name):
     assert written["record-version"] == 1
     found = read_record(OLD / name)
     assert found.schema_version == 2
-    assert "record-version" not in document_of(found)
+    assert "record-version" not in json.loads(text_of(found))
     assert found.points[0].measured.latency_ms.ttft.quantiles
     assert report_of(found) == (OLD / name / "report.md").read_text()
     assert csv_of(found) == (OLD / name / "results.csv").read_text()
@@ -170,7 +169,7 @@ def test_a_record_of_version_1_is_read(name):
 
 def test_records_of_both_versions_are_compared(tmp_path):
     old = read_record(OLD / "two-sides")
-    (tmp_path / "bench.json").write_text(json.dumps(document_of(old)))
+    (tmp_path / "bench.json").write_text(text_of(old))
     new = read_record(tmp_path)
     assert new == old
     assert list(differences(old, new)) == []
@@ -181,6 +180,6 @@ def test_what_is_not_known_may_be_null(small, read):
     """As `--json` prints it."""
     small["sides"][0] |= {"servers": None, "image": None}
     small["plan"]["method"] = None
-    found = document_of(read(small))
+    found = json.loads(text_of(read(small)))
     assert not {"servers", "image"} & found["sides"][0].keys()
     assert "method" not in found["plan"]

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from vpatch.declare.bench import Shape
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    from pydantic import JsonValue
 
     from vpatch.declare.bench import Bench
     from vpatch.declare.smoke import Timeouts
@@ -44,7 +46,7 @@ class BenchCell:
     method: str
     tensor_parallel: int
     timeouts: Timeouts
-    flags: Mapping[str, Any] = field(default_factory=dict, hash=False)
+    flags: Mapping[str, JsonValue] = field(default_factory=dict, hash=False)
     environment: Mapping[str, str] = field(default_factory=dict, hash=False)
 
     @property
@@ -52,7 +54,7 @@ class BenchCell:
         return f"{self.model} k={self.k}"
 
     @property
-    def speculative(self) -> dict[str, Any] | None:
+    def speculative(self) -> dict[str, str | int] | None:
         return {"method": self.method, "num_speculative_tokens": self.k} if self.k else None
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import requests
 
-from vpatch.commands.bench.load_result import UnreadableResultError, failures_in, measured_from
+from vpatch.commands.bench.load_result import UnreadableResultError, answers_in, measured_from
 from vpatch.engine import PAYLOAD
 from vpatch.harness.client import AnswerError
 from vpatch.harness.faults import fault
@@ -20,10 +20,11 @@ from vpatch.util.home import expanded
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
-    from typing import Any
+
+    from pydantic import JsonValue
 
     from vpatch.commands.bench.cells import Load
-    from vpatch.commands.bench.load_result import LoadResult
+    from vpatch.commands.bench.load_result import LoadAnswers, LoadResult
     from vpatch.declare.smoke import Sampling
     from vpatch.engine.process import Ended
     from vpatch.harness.client import Client
@@ -44,7 +45,7 @@ class Sender:
     sampling: Sampling
     environment: Mapping[str, str]
     seconds: float
-    flags: Mapping[str, Any] = field(default_factory=dict)
+    flags: Mapping[str, JsonValue] = field(default_factory=dict)
 
     @property
     def tokenizer_words(self) -> list[str]:
@@ -82,20 +83,22 @@ def send(
             extra_env={**sender.environment, "NO_PROXY": "*", "no_proxy": "*"},
             timeout=sender.seconds,
         )
-        result = _result_of(ended, sender, workdir / name)
-        if isinstance(result, Fault):
-            return result
+        failure = _failure_of(ended, sender, workdir / name)
+        if failure is not None:
+            return failure
+        result = json.loads((workdir / name).read_text(encoding="utf-8"))
         shutil.copyfile(workdir / name, raw)
-        wrong = _wrong(result, load, sender.sampling)
+        answers = answers_in(result)
+        wrong = _wrong(answers, load, sender.sampling)
         if wrong:
             return fault("wrong answer", wrong, log)
-        after = target.client.counters_after(before.generated + _made(result), _COUNTED_SECONDS)
+        after = target.client.counters_after(before.generated + answers.tokens, _COUNTED_SECONDS)
         generated = after.generated - before.generated
-        if generated != _made(result):
+        if generated != answers.tokens:
             return Fault(
                 "not alone",
                 f"the server made {generated} tokens while {load.prompts} requests got "
-                f"{_made(result)}: it answers somebody else as well, or counts wrongly",
+                f"{answers.tokens}: it answers somebody else as well, or counts wrongly",
             )
         counters, cached = after.counters - before.counters, after.cached - before.cached
         return measured_from(result, counters, cached)
@@ -105,14 +108,13 @@ def send(
         return fault("wrong answer", f"vllm bench serve wrote what is not known: {error}", log)
 
 
-def _result_of(ended: Ended, sender: Sender, file: Path) -> dict[str, Any] | Fault:
-    """What vLLM wrote, if it came to that."""
+def _failure_of(ended: Ended, sender: Sender, file: Path) -> Fault | None:
+    """Why vLLM wrote no result, if it did not."""
     if ended.code is None:
         return fault("takes too long", f"not done after {sender.seconds:g} s", ended.log)
     if ended.code != 0 or not file.is_file():
         return fault("crashed", f"vllm bench serve ended with {ended.code}", ended.log)
-    found: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
-    return found
+    return None
 
 
 def _words(load: Load, target: LoadTarget, sender: Sender, workdir: Path, name: str) -> list[str]:
@@ -142,19 +144,14 @@ def _words(load: Load, target: LoadTarget, sender: Sender, workdir: Path, name: 
     return [*words, "--result-filename", name]
 
 
-def _wrong(result: Mapping[str, Any], load: Load, sampling: Sampling) -> str | None:
+def _wrong(answers: LoadAnswers, load: Load, sampling: Sampling) -> str | None:
     """What makes the figures of a result worth nothing."""
-    failures = failures_in(result)
-    missing = load.prompts - int(result.get("completed", 0))
+    failures = answers.failures
+    missing = load.prompts - answers.completed
     if failures or missing:
-        said = f": {failures[0]}" if failures else ""
-        return f"{max(len(failures), missing)} of {load.prompts} requests failed{said}"
+        reason = f": {failures[0]}" if failures else ""
+        return f"{max(len(failures), missing)} of {load.prompts} requests failed{reason}"
     wanted = load.prompts * load.shape.output
-    made = _made(result)
-    if sampling.ignore_eos and made != wanted:
-        return f"{made} tokens came, and {wanted} were asked for"
+    if sampling.ignore_eos and answers.tokens != wanted:
+        return f"{answers.tokens} tokens came, and {wanted} were asked for"
     return None
-
-
-def _made(result: Mapping[str, Any]) -> int:
-    return int(result.get("total_output_tokens", 0))

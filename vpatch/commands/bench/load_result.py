@@ -49,9 +49,26 @@ class LoadResult:
     cached_tokens: int
 
 
-def failures_in(raw: Mapping[str, Any]) -> list[str]:
-    """Return why requests failed, one reason for each that did."""
-    return [error.strip().splitlines()[-1] for error in raw.get("errors", ()) if error.strip()]
+@dataclass(frozen=True)
+class LoadAnswers:
+    """How many requests were answered, with how many tokens.
+
+    `failures` are the reasons of those that failed, one for each.
+    """
+
+    completed: int
+    tokens: int
+    failures: list[str]
+
+
+def answers_in(raw: Mapping[str, Any]) -> LoadAnswers:
+    """Return what vLLM's own result says of the answers; a figure that is missing is 0."""
+    failures = [error.strip() for error in raw.get("errors", ())]
+    return LoadAnswers(
+        completed=int(raw.get("completed", 0)),
+        tokens=int(raw.get("total_output_tokens", 0)),
+        failures=[failure.splitlines()[-1] for failure in failures if failure],
+    )
 
 
 def measured_from(raw: Mapping[str, Any], counters: Counters, cached_tokens: int) -> LoadResult:
@@ -61,14 +78,19 @@ def measured_from(raw: Mapping[str, Any], counters: Counters, cached_tokens: int
         UnreadableResultError: a figure is missing, or is not a number.
     """
     try:
-        samples = _samples(raw)
+        samples = _samples(raw["ttfts"], raw["itls"], raw["output_lens"])
         return LoadResult(
             seconds=float(raw["duration"]),
             requests=int(raw["completed"]),
             input_tokens=int(raw["total_input_tokens"]),
             output_tokens=int(raw["total_output_tokens"]),
             output_tokens_per_second=float(raw["output_throughput"]),
-            latencies={name: _latency(raw, name, samples[name]) for name in LATENCIES},
+            latencies={
+                name: _latency(
+                    {figure: float(raw[f"{figure}_{name}_ms"]) for figure in FIGURES}, samples[name]
+                )
+                for name in LATENCIES
+            },
             counters=counters,
             cached_tokens=cached_tokens,
         )
@@ -76,8 +98,7 @@ def measured_from(raw: Mapping[str, Any], counters: Counters, cached_tokens: int
         raise UnreadableResultError(f"{type(error).__name__}: {error}") from error
 
 
-def _latency(raw: Mapping[str, Any], name: str, samples: Sequence[float]) -> LoadLatency:
-    figures = {figure: float(raw[f"{figure}_{name}_ms"]) for figure in FIGURES}
+def _latency(figures: Mapping[str, float], samples: Sequence[float]) -> LoadLatency:
     # Of nothing, as where each answer came in one piece, vLLM says 0 as well.
     values = sorted(float(sample) * 1000 for sample in samples) or [0.0]
     quantiles = tuple(round(_quantile(values, n / (PERCENTS - 1)), 4) for n in range(PERCENTS))
@@ -92,9 +113,14 @@ def _quantile(values: Sequence[float], share: float) -> float:
     return values[low] + (values[high] - values[low]) * (place - low)
 
 
-def _samples(raw: Mapping[str, Any]) -> dict[str, list[float]]:
-    """What `--save-detailed` has of each request, in seconds."""
-    first, pieces, counts = raw["ttfts"], raw["itls"], raw["output_lens"]
+def _samples(
+    first: Sequence[float], pieces: Sequence[Sequence[float]], counts: Sequence[int]
+) -> dict[str, list[float]]:
+    """What `--save-detailed` has of each request, in seconds.
+
+    `first` are the times to the first token, `pieces` those between the pieces of an answer, and
+    `counts` the tokens of the answers.
+    """
     rest = [sum(one) for one in pieces]
     return {
         "ttft": list(first),

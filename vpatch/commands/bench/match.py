@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from vpatch.commands.bench.cells import LETTERS
 from vpatch.evidence.subject import differences as differences_of_subjects
@@ -17,7 +17,6 @@ if TYPE_CHECKING:
         PlanRecord,
         PointRecord,
         Side,
-        TreeRecord,
     )
 
 Kind = Literal["model", "prompts", "flags", "pins"]
@@ -265,9 +264,9 @@ def _pins(one: BenchRecord, other: BenchRecord) -> Iterator[Difference]:
             continue
         if ours.engine.vllm != theirs.engine.vllm:
             yield Difference("pins", f"vLLM is {ours.engine.vllm} and {theirs.engine.vllm}")
-        for what in differences_of_subjects(_dumped(ours.subject), _dumped(theirs.subject)):
+        subjects = (
+            [tree.model_dump(exclude_unset=True) for tree in subject]
+            for subject in (ours.subject, theirs.subject)
+        )
+        for what in differences_of_subjects(*subjects):
             yield Difference("pins", what)
-
-
-def _dumped(subject: Sequence[TreeRecord]) -> list[dict[str, Any]]:
-    return [tree.model_dump(exclude_unset=True) for tree in subject]

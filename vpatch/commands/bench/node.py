@@ -44,7 +44,7 @@ def measured_on_node(
         UnavailableError: the checkpoint is not that of the other nodes.
         VpatchError: it broke off.
     """
-    plan = Bench.model_validate_json(json.dumps(_with_own_files(job["plan"], folder)))
+    plan = _with_own_files(Bench.model_validate_json(json.dumps(job["plan"])), folder)
     hangs: list[str] = []
 
     def on_result(_side: str, point: LoadRun) -> None:
@@ -59,7 +59,7 @@ def measured_on_node(
         return target.sandbox("after", workdir.parent, workdir.name)
 
     digests = Cache(default_cache_folder()).answers("checkpoints")
-    _refuse_another(job, plan, digests)
+    _refuse_another(job["model"], job["digest"], plan, digests)
     request = BenchRequest(
         name="node",
         asked={},
@@ -82,29 +82,29 @@ def measured_on_node(
     }
 
 
-def _refuse_another(job: dict[str, Any], plan: Bench, digests: Path) -> None:
+def _refuse_another(model: str, wanted: str | None, plan: Bench, digests: Path) -> None:
     """Compare the checkpoint with that of the other nodes, before a long measurement."""
-    place = locate(plan.models[job["model"]])
-    if place is None or job["digest"] is None:
+    place = locate(plan.models[model])
+    if place is None or wanted is None:
         return
     digest = digest_of_checkpoint(place, digests)
-    if digest != job["digest"]:
+    if digest != wanted:
         raise UnavailableError(
-            f"the checkpoint {job['model']} is {digest} here, not {job['digest']}",
+            f"the checkpoint {model} is {digest} here, not {wanted}",
             where=str(place),
             hint="give every node the same files",
             code="cluster.model-differs",
         )
 
 
-def _with_own_files(plan: dict[str, Any], folder: Path) -> dict[str, Any]:
+def _with_own_files(plan: Bench, folder: Path) -> Bench:
     """The plan with the datasets that came with the job."""
     shapes = []
-    for number, shape in enumerate(plan["shapes"]):
+    for number, shape in enumerate(plan.shapes):
         sent = folder / "sent" / "datasets" / str(number)
-        path = {"path": str(next(sent.iterdir()))} if "path" in shape else {}
-        shapes.append(shape | path)
-    return plan | {"shapes": shapes}
+        path = {} if shape.path is None else {"path": str(next(sent.iterdir()))}
+        shapes.append(shape.model_copy(update=path))
+    return plan.model_copy(update={"shapes": tuple(shapes)})
 
 
 def _speed(tokens: float) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pydantic import ValidationError
 
@@ -56,8 +56,15 @@ class Overrides:
                 raise UsageError(what, hint=_GIVE, code="cli.missing-option")
             context.progress.note(f"{what}: {_STANDARD}")
             declared = standard_bench()
-        kept = {name: getattr(declared, name) for name in Bench.model_fields} if declared else {}
-        fields = kept | self._changed(declared, served)
+        fields = {name: getattr(declared, name) for name in Bench.model_fields} if declared else {}
+        names = ("concurrency", "shapes", "prompts", "repeats")
+        fields |= {name: value for name in names if (value := getattr(self, name))}
+        if self.model:
+            fields["models"] = {_name_of(self.model): given(self.model)}
+        ks = tuple(served) or self._ks(declared)
+        if ks:
+            models = fields.get("models", {})
+            fields["cells"] = tuple(BenchCells(model=name, k=ks) for name in models)
         try:
             return Bench.model_validate(
                 {Bench.model_fields[name].alias or name: value for name, value in fields.items()}
@@ -82,19 +89,12 @@ class Overrides:
                 code="cli.missing-option",
             )
 
-    def _changed(self, declared: Bench | None, served: Sequence[int]) -> dict[str, Any]:
-        names = ("concurrency", "shapes", "prompts", "repeats")
-        changed: dict[str, Any] = {n: value for n in names if (value := getattr(self, n))}
-        if self.model:
-            changed["models"] = {_name_of(self.model): given(self.model)}
-        models = changed.get("models") or (declared.models if declared else {})
-        ks = tuple(served) or self.k
-        if not ks and self.model:
-            cells = declared.cells if declared else ()
-            ks = tuple(sorted({k for one in cells for k in one.k})) or (0,)
-        if ks:
-            changed["cells"] = tuple(BenchCells(model=name, k=ks) for name in models)
-        return changed
+    def _ks(self, declared: Bench | None) -> tuple[int, ...]:
+        """The numbers of speculative tokens of all models; none where the plan's cells stay."""
+        if self.k or not self.model:
+            return self.k
+        cells = declared.cells if declared else ()
+        return tuple(sorted({k for one in cells for k in one.k})) or (0,)
 
 
 def _name_of(model: str) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import fields
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from pydantic import ValidationError
 
@@ -38,6 +38,7 @@ RECORD = "bench.json"
 _ANOTHER = f"name a folder that vpatch bench made, or its {RECORD}"
 RAW = "raw"
 _LARGEST = 256 * MEGABYTE
+_T = TypeVar("_T")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]+")
 # The keys that come first in a file, where the schema has another order.
 _OF_RECORD = (
@@ -63,12 +64,11 @@ class NoRecordError(UsageError, RecordError):
 
 def write_record(workdir: Path, record: BenchRecord) -> None:
     """Write the record of a benchmark into its folder."""
-    text = json.dumps(document_of(record), indent=1)
-    (workdir / RECORD).write_text(text + "\n", encoding="utf-8")
+    (workdir / RECORD).write_text(text_of(record), encoding="utf-8")
 
 
-def document_of(record: BenchRecord) -> dict[str, Any]:
-    """Return a record as its file has it, with the keys in the order that all files have."""
+def text_of(record: BenchRecord) -> str:
+    """Return a record as JSON, as its file has it: with the keys in the order of all files."""
     document = record.model_dump(exclude_unset=True, warnings=False)
     document["plan"] = _ordered(document["plan"], _OF_PLAN)
     document["points"] = [_ordered(point, ("node",)) for point in document["points"]]
@@ -78,10 +78,10 @@ def document_of(record: BenchRecord) -> dict[str, Any]:
     document["sides"] = [
         _ordered(side, _OF_CLUSTER_SIDE) if "nodes" in side else side for side in document["sides"]
     ]
-    return _ordered(document, _OF_RECORD)
+    return json.dumps(_ordered(document, _OF_RECORD), indent=1) + "\n"
 
 
-def _ordered(document: dict[str, Any], first: Sequence[str]) -> dict[str, Any]:
+def _ordered(document: Mapping[str, _T], first: Sequence[str]) -> dict[str, _T]:
     return {name: document[name] for name in (*first, *document) if name in document}
 
 
