@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
+import math
 from pathlib import Path
 
 import pytest
@@ -12,10 +13,16 @@ from jinja2 import Environment
 from tests.commands.bench.records import MACHINE, record, validated
 from tests.helpers import fails
 from tests.util.test_validation import RAW
+from vpatch.commands.bench.cells import BenchCell, Load
+from vpatch.commands.bench.load_result import LATENCIES, LoadLatency, LoadResult
 from vpatch.commands.bench.match import aligned, differences, in_common, joined
-from vpatch.commands.bench.record import RecordError, read_record, text_of
+from vpatch.commands.bench.measure import LoadRun
+from vpatch.commands.bench.record import RecordError, point_of, read_record, text_of
 from vpatch.commands.bench.report.markdown import csv_of, report_of
 from vpatch.commands.bench.report.page import page_of
+from vpatch.declare.bench import Shape
+from vpatch.declare.smoke import Timeouts
+from vpatch.harness.predict import Counters
 
 PIN = {"tree": "vllm", "version": "0.23.0", "ref": None, "digest": "sha256:1"}
 SUBJECT = [{"pin": PIN, "patches": [{"id": "a", "digest": "b"}], "files": [{"path": "x"}]}]
@@ -89,6 +96,19 @@ def test_keys_are_written_in_the_order_of_all_files(small, read):
     for point in small["points"]:
         point["measured"]["cached_tokens"] = point["measured"].pop("cached_tokens")
     assert text_of(read(small)) == json.dumps(small, indent=1) + "\n"
+
+
+def test_an_odd_figure_costs_no_record(small, tmp_path):
+    """Hours of measuring may be behind it."""
+    latency = LoadLatency(-1.0, 1.0, 1.0, 1.0, (1.0,) * 101)
+    result = LoadResult(math.inf, 1, 2, 3, 0.0, dict.fromkeys(LATENCIES, latency), Counters(), -1)
+    load, cell = Load(Shape(input=8, output=7), 1, 2, 3), BenchCell("tiny", 0, "mtp", 1, Timeouts())
+    files = tmp_path / "x.log", tmp_path / "x.json"
+    record = validated(small)
+    record.points = [point_of(LoadRun(0, cell, load, 0, *files, result))]
+    measured = json.loads(text_of(record))["points"][0]["measured"]
+    assert (measured["seconds"], measured["cached_tokens"]) == (math.inf, -1)
+    assert measured["latency_ms"]["itl"]["mean"] == -1.0
 
 
 @pytest.mark.slow

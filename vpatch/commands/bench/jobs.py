@@ -101,12 +101,13 @@ class BenchJobs:
         shown = [side.trees.image for side in sides]
         self.images = [None if about is None else name_for_nodes(about) for about in shown]
         self.files: dict[str, bytes] = {}
-        self._trees: list[list[dict[str, Any]]] = []
-        self._digests: list[dict[str, str]] = []
-        for number, side in enumerate(sides):
-            listed, files = packed(side.trees.contents, f"sides/{number}")
-            self._trees.append(listed)
-            self._digests.append({p: digest_of(content) for p, content in sorted(files.items())})
+        packs = [packed(side.trees.contents, f"sides/{n}") for n, side in enumerate(sides)]
+        self._trees = [trees for trees, _ in packs]
+        self._digests = [
+            {path: digest_of(content) for path, content in sorted(files.items())}
+            for _, files in packs
+        ]
+        for _, files in packs:
             self.files |= files
         self.files |= dict(self._dataset_files())
         # Of sides that are equal, each is measured by itself.
