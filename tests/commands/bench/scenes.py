@@ -19,9 +19,9 @@ LATENCIES = "Latencies at concurrency"
 
 
 def scene_of(found, ratios=None):
-    read = validated(found)
-    rows = rows_of(read)
-    names = [side.name for side in read.sides]
+    bench = validated(found)
+    rows = rows_of(bench)
+    names = [side.name for side in bench.sides]
     return PlotData("tiny, 24/32", rows, names, speed_ups(rows) if ratios is None else ratios)
 
 

@@ -109,23 +109,23 @@ def test_only_what_all_have_is_joined(ours):
     theirs = with_subject(record(ks=(0, 2, 4), concurrency=(4, 8))) | {"name": "two"}
     common = in_common([validated(ours), validated(theirs)])
     assert common == {("tiny", k, "24/32", 4) for k in (0, 2)}
-    found = join([ours, theirs], ["this"])
-    differing, ours, theirs = found.notes
+    both = join([ours, theirs], ["this"])
+    differing, ours, theirs = both.notes
     assert differing == "they differ in this"
     assert ours == (
         "left out, since one alone has it: tiny k=0 24/32 c=1, tiny k=1 24/32 c=1, "
         "tiny k=1 24/32 c=4, tiny k=2 24/32 c=1, tiny k=3 24/32 c=1, tiny k=3 24/32 c=4"
     )
     assert theirs.startswith("left out, since two alone has it: tiny k=0 24/32 c=8, ")
-    assert found.name == "one against two"
-    assert [(one.name, one.what) for one in found.sides] == [
+    assert both.name == "one against two"
+    assert [(one.name, one.what) for one in both.sides] == [
         ("A", "one: vLLM 0.23.0 with 6 patches"),
         ("B", "two: vLLM 0.23.0 with 6 patches"),
     ]
-    assert {(p.side, p.k, p.concurrency) for p in found.points} == {
+    assert {(p.side, p.k, p.concurrency) for p in both.points} == {
         (side, k, 4) for side in (0, 1) for k in (0, 2)
     }
-    assert len(found.points) == 12
+    assert len(both.points) == 12
 
 
 def test_more_than_a_few_that_only_one_has(ours):
@@ -196,6 +196,6 @@ def test_another_vllm_for_the_same_patches(ours):
 
 def test_records_of_two_sides_each(ours):
     two = with_subject(record(sides=(1, 1.1)))
-    found = join([two, ours])
-    assert [one.name for one in found.sides] == ["A", "B", "C"]
-    assert {point.side for point in found.points} == {0, 1, 2}
+    both = join([two, ours])
+    assert [one.name for one in both.sides] == ["A", "B", "C"]
+    assert {point.side for point in both.points} == {0, 1, 2}

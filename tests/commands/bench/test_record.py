@@ -179,12 +179,12 @@ def test_a_record_of_version_1_is_read(name):
     """Its report is the one that was made of it then, byte for byte."""
     written = json.loads((OLD / name / "bench.json").read_text())
     assert written["record-version"] == 1
-    found = read_record(OLD / name)
-    assert found.schema_version == 2
-    assert "record-version" not in json.loads(text_of(found))
-    assert found.points[0].measured.latency_ms.ttft.quantiles
-    assert report_of(found) == (OLD / name / "report.md").read_text()
-    assert csv_of(found) == (OLD / name / "results.csv").read_text()
+    upgraded = read_record(OLD / name)
+    assert upgraded.schema_version == 2
+    assert "record-version" not in json.loads(text_of(upgraded))
+    assert upgraded.points[0].measured.latency_ms.ttft.quantiles
+    assert report_of(upgraded) == (OLD / name / "report.md").read_text()
+    assert csv_of(upgraded) == (OLD / name / "results.csv").read_text()
 
 
 def test_records_of_both_versions_are_compared(tmp_path):
@@ -200,6 +200,6 @@ def test_what_is_not_known_may_be_null(small, read):
     """As `--json` prints it."""
     small["sides"][0] |= {"servers": None, "image": None}
     small["plan"]["method"] = None
-    found = json.loads(text_of(read(small)))
-    assert not {"servers", "image"} & found["sides"][0].keys()
-    assert "method" not in found["plan"]
+    content = json.loads(text_of(read(small)))
+    assert not {"servers", "image"} & content["sides"][0].keys()
+    assert "method" not in content["plan"]
