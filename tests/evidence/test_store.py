@@ -15,6 +15,7 @@ from in_toto_attestation.predicates.test_result.v0 import test_result_pb2
 from in_toto_attestation.v1.resource_descriptor import ResourceDescriptor
 from in_toto_attestation.v1.statement import Statement
 from in_toto_attestation.v1.statement_pb2 import Statement as StatementMessage
+from pydantic import BaseModel
 
 from tests.commands.smoke.builders import PASSING, SUBJECT, record_of_run, result_of
 from tests.helpers import fails
@@ -24,6 +25,7 @@ from vpatch.commands.smoke.checks import Check
 from vpatch.errors import ExitCode
 from vpatch.evidence.claim import claimed
 from vpatch.evidence.collecting import collected
+from vpatch.evidence.records import SmokeRecord
 from vpatch.evidence.store import (
     all_evidence,
     read_evidence,
@@ -75,6 +77,23 @@ def test_old_figures_have_their_new_names():
 def test_what_is_written_is_what_is_read(tmp_path):
     evidence = collect(tmp_path)
     assert json.loads((evidence.folder / "results.json").read_text()) == evidence.record
+
+
+def unknown_keys(part):
+    """The keys of a part of a record that its model does not have, at any depth."""
+    if isinstance(part, BaseModel):
+        yield from (f"{type(part).__name__}: {key}" for key in part.model_extra or ())
+        part = [getattr(part, name) for name in type(part).model_fields]
+    for one in part.values() if isinstance(part, dict) else part if isinstance(part, list) else ():
+        yield from unknown_keys(one)
+
+
+def test_each_key_that_a_run_writes_is_in_the_model(tmp_path):
+    """A model keeps keys that it does not know, so reading a record does not tell."""
+    log = tmp_path / "after.log"
+    log.write_text("all is well\n")
+    record = record_of_run(log, [result_of(log), result_of(log, mode="server")])
+    assert list(unknown_keys(SmokeRecord.model_validate(record))) == []
 
 
 def test_a_report_keeps_the_digits_of_its_record(tmp_path):

@@ -46,8 +46,12 @@ class SubjectPin(_EvidencePart):
     """A pinned tree, as in vpatch.lock."""
 
     tree: str
+    kind: str | None = None
+    """`pypi`, `folder` or `git`."""
     version: str | None
     digest: str
+    origin: str | None = None
+    """The name of the archive, a URL or a path. The `digest` of the record leaves it out."""
     ref: str | None = None
 
 
