@@ -121,8 +121,8 @@ print(json.dumps([cli.cli.get_command(None, name).name for name in {CORE}]))
     assert json.loads(run.stdout) == CORE
 
 
-def test_the_commands_that_need_no_extra():
-    assert {*CORE} == {
+def test_these_commands_need_no_extra():
+    assert {*CORE} >= {
         *("apply", "status", "check", "diff", "list", "show", "schema", "test"),
         *("audit", "import", "new", "diagnose", "trust", "cache"),
         *("run", "install", "uninstall", "verify-env"),

@@ -13,35 +13,14 @@ import pytest
 from tests.projects import VERSION
 from vpatch import __version__
 from vpatch import main as cli
+from vpatch.registry import COMMANDS, RESULTS
 from vpatch.workspace import selection
 
-COMMANDS = [
-    ["apply"],
-    ["status"],
-    ["diagnose"],
-    ["diff"],
-    ["check"],
-    ["list"],
-    ["show"],
-    ["test"],
-    ["smoke"],
-    ["evidence"],
-    ["evidence", "list"],
-    ["evidence", "show"],
-    ["evidence", "verify"],
-    ["checkpoint"],
-    ["checkpoint", "inspect"],
-    ["checkpoint", "ignore-names"],
-    ["checkpoint", "graft-mtp"],
-    ["engine"],
-    ["schema"],
-    ["cache"],
-    ["cache", "list"],
-    ["cache", "clear"],
-]
+# With the commands below them that print JSON, such as `evidence list`.
+NAMES = [name.split() for name in sorted({*COMMANDS, *RESULTS})]
 
 
-@pytest.mark.parametrize("command", [[], *COMMANDS], ids=" ".join)
+@pytest.mark.parametrize("command", [[], *NAMES], ids=" ".join)
 def test_help(empty, command):
     run = empty.run(*command, "--help", in_process=bool(command))
     assert run.out.startswith(f"Usage: vpatch {' '.join(command)}".rstrip())
@@ -52,7 +31,7 @@ def test_help(empty, command):
 
 def test_help_has_every_command(empty):
     out = empty.run("--help").out
-    for command in COMMANDS:
+    for command in NAMES:
         assert f"\n  {command[0]} " in out
     assert "0 clean, 1 findings" in " ".join(out.split())
 
