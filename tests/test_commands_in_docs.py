@@ -52,7 +52,7 @@ def _words(command):
 
 def shown():
     texts = pages()
-    for name in ("CONTRIBUTING.md", "SECURITY.md", "CHANGELOG.md"):
+    for name in ("AGENTS.md", "CONTRIBUTING.md", "SECURITY.md", "CHANGELOG.md"):
         texts[name] = (ROOT / name).read_text(encoding="utf-8")
     return sorted({(page, *line) for page, text in texts.items() for line in _lines(text)})
 
@@ -86,15 +86,33 @@ def _wrong_values(contexts, recipes, patches):
     recipe = values.get("recipe")
     if isinstance(recipe, str) and recipe not in recipes and not _PLACEHOLDER.match(recipe):
         yield f"--recipe {recipe}"
-    # That of import names what a module assigns.
-    for patch in () if command == "import" else values.get("only", ()):
+    for patch in _values_of("--patch", contexts):
         if patch not in patches and not _PLACEHOLDER.match(patch):
             yield f"--patch {patch}"
+
+
+def _values_of(option, contexts):
+    """The values of an option that can be repeated, whatever the code calls its parameter."""
+    for context in contexts:
+        for param in context.command.params:
+            if option in param.opts:
+                yield from context.params.get(param.name) or ()
+
+
+def _choice_or_placeholder(convert):
+    """Let a sentence name a choice by a placeholder, as it may name a patch: `--as KIND`."""
+
+    def converted(self, value, param, context):
+        is_placeholder = isinstance(value, str) and _PLACEHOLDER.match(value)
+        return value if is_placeholder else convert(self, value, param, context)
+
+    return converted
 
 
 def test_each_command_that_is_shown_is_read(monkeypatch):
     # The files and folders are the reader's.
     monkeypatch.setattr(click.Path, "convert", lambda _self, value, _param, _context: value)
+    monkeypatch.setattr(click.Choice, "convert", _choice_or_placeholder(click.Choice.convert))
     recipes = {path.stem for path in installed("recipes").glob("*.yaml")} | set(MADE_IN_A_PAGE)
     patches = {path.parent.name for path in installed("patches").rglob("patch.yaml")}
     wrong = []
