@@ -30,7 +30,7 @@ def run(session: nox.Session, program: str, *args: str, env: dict[str, str] | No
 
 @nox.session
 def test(session: nox.Session) -> None:
-    """Run the tests, or those that are named: nox -s test -- tests/test_plan.py."""
+    """Run the tests, or those that are named: nox -s test -- tests/planning/test_plan.py."""
     run(session, "pytest", *(session.posargs or ["-n", "2"]))
 
 

@@ -95,6 +95,13 @@ def test_no_class_name_is_defined_twice():
     assert {name: files for name, files in defined.items() if len(files) > 1} == {}
 
 
+@pytest.mark.parametrize("name", ["AGENTS.md", "CONTRIBUTING.md", "noxfile.py"])
+def test_each_file_that_is_named_is_there(name):
+    named = re.findall(r"(?:tests|vpatch)/[a-z_/]+\.\w+", (ROOT / name).read_text())
+    assert named
+    assert [file for file in named if not (ROOT / file).is_file()] == []
+
+
 def test_contributing_links_every_page_of_decisions():
     text = (ROOT / "CONTRIBUTING.md").read_text()
     linked = set(re.findall(r"\]\((docs/[\w/.-]+\.md)", text))

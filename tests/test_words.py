@@ -48,7 +48,7 @@ def sentences(text):
     return [one for part in prose(text) for one in re.split(r"(?<=[.?!:;])\s+", part)]
 
 
-BESIDE = ("CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md")
+BESIDE = ("AGENTS.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md")
 # A string in Python's code, or a comment.
 STRING_OR_COMMENT = re.compile(
     r""""{3}(?:\\.|.)*?"{3}|'{3}(?:\\.|.)*?'{3}|"(?:\\.|[^"\n])*"|'(?:\\.|[^'\n])*'|#[^\n]*""",
