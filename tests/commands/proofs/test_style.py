@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
-import platformdirs
 import pytest
 
+from tests.checkout.test_hooks import CONFIG, HOME
 from tests.projects import ENGINE, FILES, LLAMA, SLOW_MODE, VERSION, archive, opened, write_tree
 from vpatch.checkout.hooks import run_hooks
 from vpatch.progress import Silent
 
-# Kept from run to run: pre-commit makes environments there.
-HOME = Path(platformdirs.user_cache_dir("vpatch-tests")) / "pre-commit"
-CONFIG = ".pre-commit-config.yaml"
 HOOKS = """
 repos:
 - repo: https://github.com/astral-sh/ruff-pre-commit
@@ -130,6 +125,24 @@ def test_a_release_without_hooks(own):
     run = own.run("test", "slow-mode")
     assert f"not judged  slow-mode  upstream's style in vLLM {VERSION}: " in run.out
     assert "1 of 1 example holds\n" in run.out
+
+
+@pytest.mark.slow
+def test_files_that_no_hook_looks_at(styled):
+    files = STYLED | {
+        CONFIG: HOOKS.replace("id: ruff-check,", "id: ruff-check, files: none,")
+        .replace("{id: ruff-format}", "{id: ruff-format, files: none}")
+        .encode()
+    }
+    styled.index.add(VERSION, archive(files=files))
+    assert "no hook that can run here looks at" in not_judged(styled)
+    assert "not judged  slow-mode  upstream's style" in styled.run("test", "slow-mode").out
+
+
+def test_a_patch_for_another_tree(own):
+    file = own.patches / "slow-mode" / "patch.yaml"
+    file.write_text(file.read_text().replace('{vllm: ">=0.50"}', '{vllm-tiny: ">=1"}'))
+    assert not_judged(own) == "it is not for vllm"
 
 
 def test_a_release_that_does_not_need_the_patch(own):

@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from vpatch.commands.proofs import behaviour
-from vpatch.commands.proofs import shape_text as shapes
+from vpatch.commands.proofs import behaviour, shape_text
 from vpatch.commands.proofs.output import TestOutput
 from vpatch.commands.proofs.recipe import RecipeRun, run_on_recipe
 from vpatch.commands.proofs.releases import ReleaseRun, releases_of, run_on_releases
@@ -146,7 +145,7 @@ def command(
     chosen = context.library.load(ids or sorted(context.library.patches))
     if record and engine is None:
         releases = releases_of(context, "all" if vllm is None else vllm)
-        return shapes.record(context, chosen, releases, as_json=as_json)
+        return shape_text.record(context, chosen, releases, as_json=as_json)
     if engine and vllm and several:
         count = 1 if keep_engines is None else keep_engines
         asked = ReleaseRun(chosen, engine, releases_of(context, vllm), record, again, count)

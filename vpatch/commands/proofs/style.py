@@ -64,9 +64,11 @@ def judge_style(
     """
     if releases is None:
         patches = [patch for patch in patches if not is_installed(patch.folder)]
-    concerned = [patch for patch in patches if _TREE in patch.declaration.needed_in]
     by_release: defaultdict[str, list[Patch]] = defaultdict(list)
-    for patch in concerned:
+    for patch in patches:
+        if _TREE not in patch.declaration.needed_in:
+            yield Style(patch, None, not_judged=(f"it is not for {_TREE}",))
+            continue
         known = _newest_known(context, patch) if releases is None else releases
         if not known:
             reason = "no recipe pins a release for it: give one, such as --vllm 0.23"
@@ -124,6 +126,8 @@ def _judge(context: Context, patch: Patch, release: str, tree: CachedTree) -> St
     reasons += [
         f"{name}: it refuses these files without the patch, too" for name in sorted(earlier_ids)
     ]
+    if all(hook.verdict in {"idle", "elsewhere"} for hook in hooks):
+        reasons.append("no hook that can run here looks at the files that it changes")
     return Style(
         patch,
         release,
