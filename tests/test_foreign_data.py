@@ -552,10 +552,11 @@ def _evidence(file):
 
 
 def _statement(file):
+    from vpatch.evidence.records import upgraded
     from vpatch.evidence.store import read_evidence, tampered, write_evidence
 
     changed = file.read_bytes()
-    write_evidence(file.parent, json.loads(_evidence_example()))
+    write_evidence(file.parent, upgraded(json.loads(_evidence_example())))
     file.write_bytes(changed)
     return tampered(read_evidence(file.parent))
 
@@ -597,10 +598,11 @@ def _evidence_example() -> bytes:
 
 @cache
 def _statement_example() -> bytes:
+    from vpatch.evidence.records import upgraded
     from vpatch.evidence.store import STATEMENT, write_evidence
 
     with tempfile.TemporaryDirectory() as folder:
-        write_evidence(Path(folder), json.loads(_evidence_example()))
+        write_evidence(Path(folder), upgraded(json.loads(_evidence_example())))
         return Path(folder, STATEMENT).read_bytes()
 
 

@@ -9,6 +9,7 @@ import pytest
 
 from tests.commands.smoke.planned import PLAN
 from vpatch.commands.bench.record import read_record, text_of
+from vpatch.evidence.documents import document_of
 from vpatch.evidence.store import read_evidence
 
 pytestmark = pytest.mark.slow
@@ -56,7 +57,7 @@ def test_smoke_is_one_record_of_all_points(smoked):
     assert found.out.splitlines()[-1] == "2 of 2 cells pass; evidence: evidence/one"
     folder = smoked.folder / "evidence" / "one"
     record = json.loads((folder / "results.json").read_text())
-    assert read_evidence(folder).record == record  # as its model says
+    assert document_of(read_evidence(folder).record) == record  # as its model says
     assert [cell["point"] for cell in record["cells"]] == ["pristine cpu", "all cpu"]
     strengths = []
     for cell in record["cells"]:

@@ -6,6 +6,7 @@ import pytest
 
 from tests.commands.smoke.builders import PASSING, SUBJECT, record_of_run, result_of
 from vpatch.commands.smoke.checks import Check
+from vpatch.evidence.records import SymptomRecord
 from vpatch.evidence.smoke_report import command_of, cures_of, report_of
 
 CRASH = Check("runs", "fail", "loaded in 1.5 s", "crashed: it ended")
@@ -119,19 +120,20 @@ def test_imports(log):
 )
 def test_symptoms(log, phases, taken, expected):
     record = record_of_run(log)
-    record["cells"] = [record["cells"][0] | {"cell": "c before", "verdict": "pass"}]
-    record["symptoms"] = [
-        SEEN | {"phase": phase, "cell": f"c {phase}", "taken": taken} for phase in phases
+    (cell,) = record.cells
+    symptoms = [
+        SymptomRecord(**SEEN, phase=phase, cell=f"c {phase}", taken=taken) for phase in phases
     ]
+    cells = [cell.model_copy(update={"cell": "c before", "verdict": "pass"})]
+    record = record.model_copy(update={"cells": cells, "symptoms": symptoms})
     lines = report_of(record).splitlines()
     shown = ["### Symptoms", "", "- `KeyError: 'x'`", expected]
     assert lines[-4:] == shown if expected else "### Symptoms" not in lines
 
 
 def test_a_symptom_is_not_cured_where_the_cell_fails_otherwise(log):
-    record = record_of_run(log)
-    record["symptoms"] = [SEEN | {"phase": "before", "cell": "c", "taken": True}]
-    (cure,) = cures_of(record)
+    seen = SymptomRecord(**SEEN, phase="before", cell="c", taken=True)
+    (cure,) = cures_of(record_of_run(log).model_copy(update={"symptoms": [seen]}))
     assert str(cure) == "seen before, and not after; but c fails now for another reason"
 
 
@@ -166,15 +168,20 @@ def test_what_is_not_there_has_no_heading(log):
         ),
     ],
 )
-def test_command(asked, command):
-    assert command_of(asked) == command
+def test_command(log, asked, command):
+    assert command_of(record_of_run(log, asked=asked)) == command
 
 
 @pytest.mark.parametrize("asked", [{"engine": "/my env/bin/python"}, {"tree": ["x=/a b"]}])
-def test_command_can_be_given_to_a_shell(asked):
+def test_command_can_be_given_to_a_shell(log, asked):
     ((name, value),) = asked.items()
     word = value if isinstance(value, str) else value[0]
-    assert shlex.split(command_of(asked)) == ["vpatch", "smoke", f"--{name}", word]
+    assert shlex.split(command_of(record_of_run(log, asked=asked))) == [
+        "vpatch",
+        "smoke",
+        f"--{name}",
+        word,
+    ]
 
 
 def test_every_row_of_the_table_has_its_columns(log):

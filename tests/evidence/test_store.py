@@ -17,15 +17,17 @@ from in_toto_attestation.v1.statement import Statement
 from in_toto_attestation.v1.statement_pb2 import Statement as StatementMessage
 from pydantic import BaseModel
 
-from tests.commands.smoke.builders import PASSING, SUBJECT, record_of_run, result_of
+from tests.commands.smoke.builders import PASSING, PIN, SUBJECT, record_of_run, result_of
 from tests.helpers import fails
 from tests.projects import snapshot
 from tests.waiting import until
 from vpatch.commands.smoke.checks import Check
+from vpatch.commands.smoke.joined_record import joined
 from vpatch.errors import ExitCode
 from vpatch.evidence.claim import claimed
 from vpatch.evidence.collecting import collected
-from vpatch.evidence.records import SmokeRecord
+from vpatch.evidence.documents import document_of
+from vpatch.evidence.records import MatrixPointRecord, SmokeRecord, upgraded
 from vpatch.evidence.store import (
     all_evidence,
     read_evidence,
@@ -47,7 +49,7 @@ def collect(root, name="proof", made=None, results=None, **keys):
         (workdir / "environment.txt").write_text("torch\n")
         results = [result_of(log, *checks) for checks in results] if results else None
         record = record_of_run(log, results, **keys)
-        write_evidence(workdir, record | ({"made": made} if made else {}))
+        write_evidence(workdir, record.model_copy(update={"made": made} if made else {}))
     return read_evidence(root / name)
 
 
@@ -61,22 +63,53 @@ def test_evidence_of_version_1_is_whole(name):
     assert written["record-version"] == 1
     evidence = read_evidence(OLD / name)
     assert tampered(evidence) == []
-    assert evidence.record["schema_version"] == 2
-    assert evidence.record["kind"] == ("test" if name == "behaviour" else "smoke")
-    assert "record-version" not in evidence.record
+    document = document_of(evidence.record)
+    assert document["schema_version"] == 2
+    assert document["kind"] == ("test" if name == "behaviour" else "smoke")
+    assert "record-version" not in document
 
 
 def test_old_figures_have_their_new_names():
-    (_, cell, *_) = read_evidence(OLD / "smoke").record["cells"]
-    assert (cell["tensor_parallel"], cell["max_tokens"]) == (1, 8)
-    assert cell["rounds"][0]["load_seconds"] > 0
+    (_, cell, *_) = read_evidence(OLD / "smoke").record.cells
+    assert (cell.tensor_parallel, cell.max_tokens) == (1, 8)
+    assert cell.rounds[0].load_seconds > 0
     # What the recipe declares keeps its keys.
-    assert cell["flags"] == {"max-model-len": 64}
+    assert cell.flags == {"max-model-len": 64}
 
 
 def test_what_is_written_is_what_is_read(tmp_path):
     evidence = collect(tmp_path)
-    assert json.loads((evidence.folder / "results.json").read_text()) == evidence.record
+    text = (evidence.folder / "results.json").read_text()
+    assert text == json.dumps(document_of(evidence.record), indent=1) + "\n"
+
+
+def test_keys_have_the_order_that_they_always_had(tmp_path):
+    (tmp_path / "log").touch()
+    machines = {"n": {"machine": {"processor": "p", "cores": 1, "memory": 1, "gpus": []}}}
+    machines["n"]["inherited"] = {}
+    record = record_of_run(tmp_path / "log", machines=machines)
+    point = {"name": "p", "folder": "points/p", "patches": "all"}
+    document = document_of(joined([record], [point], name="all", plan={}))
+    assert list(document) == [
+        *("schema_version", "kind", "vpatch", "name", "made", "digest", "asked", "subject"),
+        *("engine", "machine", "models", "plan", "imports", "cells", "inherited", "symptoms"),
+        *("machines", "result", "points"),
+    ]
+    assert list(document["machine"])[:3] == ["system", "processor", "cores"]
+    assert list(document["subject"][0]["pin"]) == list(PIN)
+    assert list(document["cells"][0])[-2:] == ["rounds", "point"]
+    assert list(document["points"][0])[:3] == ["name", "folder", "patches"]
+
+
+def test_keys_of_a_later_version_are_kept():
+    """At each depth, where they are read and where they are written again."""
+    document = json.loads((OLD / "smoke" / "results.json").read_text())
+    for part in (document, document["subject"][0]["pin"], document["cells"][1]["rounds"][0]):
+        part["later"] = {"a": [1, 2.0]}
+    again = document_of(upgraded(document))
+    for part in (again, again["subject"][0]["pin"], again["cells"][1]["rounds"][0]):
+        assert repr(part["later"]) == "{'a': [1, 2.0]}"
+    assert "image" not in again
 
 
 def unknown_keys(part):
@@ -102,7 +135,7 @@ def test_a_report_keeps_the_digits_of_its_record(tmp_path):
     shutil.copytree(OLD / "smoke", folder)
     text = (folder / "results.json").read_text().replace('"memory": 23.5', '"memory": 16')
     (folder / "results.json").write_text(text)
-    assert repr(read_evidence(folder).record["machine"]["memory"]) == "16"
+    assert repr(read_evidence(folder).record.machine.memory) == "16"
 
 
 def statement_of(evidence):
@@ -131,7 +164,7 @@ def test_what_the_statement_is_of(tmp_path):
     statement = statement_of(evidence)
     assert statement["predicate"]["result"] == "PASSED"
     whole, file = statement["subject"]
-    digest = evidence.record["digest"].removeprefix("sha256:")
+    digest = evidence.record.digest.removeprefix("sha256:")
     assert whole == {"name": "vpatch-smoke", "digest": {"sha256": digest}}
     assert file == {"name": "vllm/a.py", "digest": {"sha256": "c" * 64}}
     stated = {
@@ -176,7 +209,8 @@ def test_what_made_it_fail_is_named(tmp_path):
 def test_a_record_and_a_report_are_written(tmp_path):
     evidence = collect(tmp_path)
     assert evidence.name == "proof"
-    assert json.loads((evidence.folder / "results.json").read_text()) == evidence.record
+    document = json.loads((evidence.folder / "results.json").read_text())
+    assert document == document_of(evidence.record)
     assert (evidence.folder / "report.md").read_text().startswith("## Smoke run: passed\n")
     found = {p.relative_to(tmp_path).as_posix() for p in tmp_path.rglob("*") if p.is_file()}
     assert found == {f"proof/{name}" for name in FILES | {"statement.json"}}
@@ -489,10 +523,9 @@ def test_what_is_no_file_of_evidence(tmp_path, monkeypatch, change, said):
 
 def test_a_verdict_that_no_check_gives(tmp_path):
     evidence = collect(tmp_path, results=[(PASSING, FAILING)])
-    record = json.loads(json.dumps(evidence.record))
-    for cell in record["cells"]:
-        cell["verdict"] = "pass"
-    write_evidence(evidence.folder, record | {"result": "passed"})
+    cells = [cell.model_copy(update={"verdict": "pass"}) for cell in evidence.record.cells]
+    passed = evidence.record.model_copy(update={"cells": cells, "result": "passed"})
+    write_evidence(evidence.folder, passed)
     assert tampered(read_evidence(evidence.folder)) == ["results.json: the verdict on a cell"]
 
 
@@ -500,8 +533,10 @@ def test_a_verdict_that_no_check_gives(tmp_path):
 def test_a_point_that_is_the_evidence_of_something_else(tmp_path, folder):
     other = collect(tmp_path, "other")
     evidence = collect(tmp_path)
-    point = {key: other.record[key] for key in ("digest", "engine", "result")}
-    record = {**evidence.record, "points": [{"name": "p", "folder": folder, **point}]}
-    write_evidence(evidence.folder, record)
+    record = other.record
+    point = MatrixPointRecord(
+        name="p", folder=folder, digest=record.digest, engine=record.engine, result=record.result
+    )
+    write_evidence(evidence.folder, evidence.record.model_copy(update={"points": [point]}))
     (found,) = tampered(read_evidence(evidence.folder))
     assert "its points" in found or "is not a path below" in found

@@ -9,7 +9,9 @@ import pytest
 
 from tests.commands.smoke.builders import PIN, SUBJECT
 from tests.helpers import patch_of, tree_of
-from vpatch.evidence.subject import differences, digest_of_subject, subject_of
+from vpatch.evidence.documents import document_of
+from vpatch.evidence.records import SubjectTree
+from vpatch.evidence.subject import differences, digest_of_subject, subject_trees
 from vpatch.planning.plan import plan
 from vpatch.util.digest import digest_of
 
@@ -40,14 +42,14 @@ def test_what_was_run(tmp_path):
         tmp_path, "there", concerns={"text": "k"}, edits=[{"find": "m($x)", "rewrite": "k($x)"}]
     )
     tree = tree_of({"vllm/z.py": "f(1)\n", "vllm/k.py": "k(1)\n"})
-    (found,) = subject_of([plan([one, two, there], tree)])
-    assert found["pin"]["tree"] == "vllm"
-    assert [(p["id"], p["digest"], p["variant"]) for p in found["patches"]] == [
+    (found,) = subject_trees([plan([one, two, there], tree)])
+    assert found.pin.tree == "vllm"
+    assert [(p.id, p.digest, p.variant) for p in found.patches] == [
         ("one", one.digest, None),
         ("two", two.digest, "v"),
     ]
-    assert found["files"] == [
-        {"path": "vllm/z.py", "before": digest_of(b"f(1)\n"), "after": digest_of(b"h(1)\n")}
+    assert [(f.path, f.before, f.after) for f in found.files] == [
+        ("vllm/z.py", digest_of(b"f(1)\n"), digest_of(b"h(1)\n"))
     ]
 
 
@@ -57,9 +59,9 @@ def test_a_file_that_a_patch_adds(tmp_path):
         files={"new.py": "1\n"},
         edits=[REWRITE, {"add-file": "vllm/a.py", "from": "new.py"}],
     )
-    (found,) = subject_of([plan([patch], tree_of({"vllm/z.py": "f(1)\n"}))])
-    assert [file["path"] for file in found["files"]] == ["vllm/a.py", "vllm/z.py"]
-    assert found["files"][0]["before"] is None
+    (found,) = subject_trees([plan([patch], tree_of({"vllm/z.py": "f(1)\n"}))])
+    assert [file.path for file in found.files] == ["vllm/a.py", "vllm/z.py"]
+    assert found.files[0].before is None
 
 
 def test_digest_by_hand():
@@ -75,6 +77,13 @@ def test_where_a_source_was_found_does_not_matter(key):
     other = changed((0, "pin", key), "other")
     assert digest_of_subject(other) == digest_of_subject([SUBJECT])
     assert differences([SUBJECT], other) == []
+
+
+def test_a_tree_is_its_document():
+    tree = SubjectTree.model_validate(SUBJECT)
+    assert document_of(tree) == SUBJECT
+    assert digest_of_subject([tree]) == digest_of_subject([SUBJECT])
+    assert differences([tree], [SUBJECT]) == []
 
 
 def test_digest_survives_the_way_through_a_file():

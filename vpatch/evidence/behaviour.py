@@ -3,11 +3,20 @@
 from __future__ import annotations
 
 import shlex
-from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from vpatch import __version__
-from vpatch.evidence.records import SCHEMA_VERSION
+from vpatch.evidence.records import (
+    SCHEMA_VERSION,
+    BehaviourTestRecord,
+    RunEngine,
+    RunMachine,
+    TestFile,
+    TestOutcome,
+    TestRuns,
+)
+from vpatch.evidence.smoke_report import machine_in_words
 from vpatch.evidence.subject import digest_of_subject
 from vpatch.util.digest import digest_of, short_digest
 from vpatch.util.visible import visible
@@ -16,12 +25,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from vpatch.declare.patch import Proof
-    from vpatch.harness.behaviour import Behaviour
+    from vpatch.evidence.records import RunResult, SubjectTree
+    from vpatch.harness.behaviour import Behaviour, TestResult
     from vpatch.harness.machine import Machine
     from vpatch.library.patch import Patch
-
-KIND = "test"
-_RUNS = {"pristine": "Before: without the patch", "patched": "After: with the patch"}
 
 
 @dataclass(frozen=True)
@@ -30,8 +37,8 @@ class ProofRun:
 
     name: str
     made: str
-    asked: Mapping[str, Any]
-    subject: Sequence[Mapping[str, Any]]
+    asked: Mapping[str, str | None]
+    subject: Sequence[SubjectTree]
     patch: Patch
     proof: Proof
     engine: str
@@ -40,86 +47,90 @@ class ProofRun:
     found: Behaviour
 
 
-def record_of_test(ran: ProofRun) -> dict[str, Any]:
+def record_of_test(ran: ProofRun) -> BehaviourTestRecord:
     file = ran.patch.folder / ran.proof.test
-    record = {
-        "schema_version": SCHEMA_VERSION,
-        "kind": KIND,
-        "vpatch": __version__,
-        "name": ran.name,
-        "made": ran.made,
-        "digest": digest_of_subject(ran.subject),
-        "asked": dict(ran.asked),
-        "subject": list(ran.subject),
-        "engine": {"kind": ran.engine, "vllm": ran.vllm},
-        "machine": asdict(ran.machine),
-        "patch": ran.patch.id,
-        "test": {"file": ran.proof.test, "digest": digest_of(file.read_bytes())},
-        "proof": ran.proof.model_dump(mode="json", exclude_defaults=True),
-        "runs": {
-            "pristine": [asdict(test) for test in ran.found.pristine.tests],
-            "patched": [asdict(test) for test in ran.found.patched.tests],
-        },
-        "problems": list(ran.found.problems),
-    }
-    return record | {"result": result_of_test(record)}
+    runs = TestRuns(
+        pristine=_outcomes(ran.found.pristine.tests), patched=_outcomes(ran.found.patched.tests)
+    )
+    problems = list(ran.found.problems)
+    return BehaviourTestRecord(
+        schema_version=SCHEMA_VERSION,
+        kind="test",
+        vpatch=__version__,
+        name=ran.name,
+        made=ran.made,
+        digest=digest_of_subject(ran.subject),
+        asked=dict(ran.asked),
+        subject=list(ran.subject),
+        engine=RunEngine(kind=ran.engine, vllm=ran.vllm),
+        machine=RunMachine.model_validate(ran.machine, from_attributes=True),
+        patch=ran.patch.id,
+        test=TestFile(file=ran.proof.test, digest=digest_of(file.read_bytes())),
+        proof=ran.proof.model_dump(mode="json", exclude_defaults=True),
+        runs=runs,
+        problems=problems,
+        result=result_of_test(runs, problems),
+    )
 
 
-def result_of_test(record: Mapping[str, Any]) -> str:
-    runs = record["runs"]
-    failed = any(test["outcome"] == "failed" for test in runs["pristine"])
-    passed = runs["patched"] and all(test["outcome"] == "passed" for test in runs["patched"])
-    return "passed" if failed and passed and not record["problems"] else "failed"
+def _outcomes(tests: Sequence[TestResult]) -> list[TestOutcome]:
+    return [TestOutcome.model_validate(test, from_attributes=True) for test in tests]
 
 
-def command_of_test(record: Mapping[str, Any]) -> str:
+def result_of_test(runs: TestRuns, problems: Sequence[str]) -> RunResult:
+    failed = any(test.outcome == "failed" for test in runs.pristine)
+    passed = runs.patched and all(test.outcome == "passed" for test in runs.patched)
+    return "passed" if failed and passed and not problems else "failed"
+
+
+def command_of_test(record: BehaviourTestRecord) -> str:
     """The command line that asks for the same again."""
-    asked = record["asked"]
-    words = [asked["patch"], "--engine", record["engine"]["kind"], "--vllm", asked["vllm"]]
+    asked = record.asked
+    words = [asked["patch"], "--engine", record.engine.kind, "--vllm", asked["vllm"]]
     return shlex.join(["vpatch", "test", *words])
 
 
-def report_of_test(record: Mapping[str, Any]) -> str:
+def report_of_test(record: BehaviourTestRecord) -> str:
     return visible("\n".join(_lines(record))) + "\n"
 
 
-def verdicts_of_test(record: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+def verdicts_of_test(record: BehaviourTestRecord) -> Iterator[tuple[str, str]]:
     """Yield the name and the verdict of each test, of the run with the patch."""
-    for test in record["runs"]["patched"]:
-        yield test["name"], "pass" if test["outcome"] == "passed" else "fail"
+    for test in record.runs.patched:
+        yield test.name, "pass" if test.outcome == "passed" else "fail"
 
 
-def _lines(record: Mapping[str, Any]) -> Iterator[str]:
-    engine, machine = record["engine"], record["machine"]
-    yield f"## Behaviour test: {record['result']}"
+def _lines(record: BehaviourTestRecord) -> Iterator[str]:
+    yield f"## Behaviour test: {record.result}"
     yield ""
-    yield f"`{command_of_test(record)}` with vpatch {record['vpatch']}, {record['made']}"
+    yield f"`{command_of_test(record)}` with vpatch {record.vpatch}, {record.made}"
     yield ""
-    yield f"- test: `{record['test']['file']}` ({short_digest(record['test']['digest'])})"
-    for tree in record["subject"]:
-        pin = tree["pin"]
-        patches = ", ".join(f"`{patch['id']}`" for patch in tree["patches"]) or "none"
-        yield f"- {pin['tree']} {pin['version'] or ''} ({short_digest(pin['digest'])}), {patches}"
-    yield f"- engine: vLLM {engine['vllm']} ({engine['kind']})"
-    gpus = "".join(f"; {gpu['name']}" for gpu in machine["gpus"])
-    size = f"{machine['cores']} cores, {machine['memory']} GiB"
-    yield f"- machine: {machine['processor']}, {size}{gpus}"
-    for run, heading in _RUNS.items():
+    yield f"- test: `{record.test.file}` ({short_digest(record.test.digest)})"
+    for tree in record.subject:
+        pin = tree.pin
+        patches = ", ".join(f"`{patch.id}`" for patch in tree.patches) or "none"
+        yield f"- {pin.tree} {pin.version or ''} ({short_digest(pin.digest)}), {patches}"
+    yield f"- engine: vLLM {record.engine.vllm} ({record.engine.kind})"
+    yield f"- machine: {machine_in_words(record.machine)}"
+    for heading, tests in (
+        ("Before: without the patch", record.runs.pristine),
+        ("After: with the patch", record.runs.patched),
+    ):
         yield ""
         yield f"### {heading}"
         yield ""
-        yield from table_of_test(record["runs"][run])
-    for problem in record["problems"]:
+        yield from _table(tests)
+    for problem in record.problems:
         yield ""
         yield "- " + problem.replace("\n", "\n  ")
 
 
-def table_of_test(tests: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+def _table(tests: Sequence[TestOutcome]) -> Iterator[str]:
     """Yield one run as a table in Markdown."""
     yield "| test | result | message |"
     yield "|---|---|---|"
     for test in tests:
-        message = test["message"].strip().partition("\n")[0]
+        message = test.message.strip().partition("\n")[0]
         cell = f"`{message.replace('`', '')}`" if message else ""
-        row = [f"`{test['name']}`", test["outcome"], cell]
+        row = [f"`{test.name}`", test.outcome, cell]
         yield "| " + " | ".join(text.replace("|", r"\|") for text in row) + " |"

@@ -7,7 +7,7 @@ options. Version 1 of a record had hyphens in its keys, and said its version as 
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import (
     AliasChoices,
@@ -17,6 +17,9 @@ from pydantic import (
     Field,
     TypeAdapter,
 )
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 SCHEMA_VERSION = 2
 # As it was written: a report that is made again must show the same digits.
@@ -31,7 +34,7 @@ def _either(name: str) -> str | AliasChoices:
     return AliasChoices(name, name.replace("_", "-")) if "_" in name else name
 
 
-class _EvidencePart(BaseModel):
+class EvidencePart(BaseModel):
     """A part of a record. Keys that a later version added are kept."""
 
     model_config = ConfigDict(
@@ -42,7 +45,7 @@ class _EvidencePart(BaseModel):
     )
 
 
-class SubjectPin(_EvidencePart):
+class SubjectPin(EvidencePart):
     """A pinned tree, as in vpatch.lock."""
 
     tree: str
@@ -55,13 +58,13 @@ class SubjectPin(_EvidencePart):
     ref: str | None = None
 
 
-class SubjectPatch(_EvidencePart):
+class SubjectPatch(EvidencePart):
     id: str
     digest: str
     variant: str | None = None
 
 
-class SubjectFile(_EvidencePart):
+class SubjectFile(EvidencePart):
     """A touched file: its digest without the patches, null if they create it, and with them."""
 
     path: str
@@ -69,20 +72,20 @@ class SubjectFile(_EvidencePart):
     after: str
 
 
-class SubjectTree(_EvidencePart):
+class SubjectTree(EvidencePart):
     pin: SubjectPin
     patches: list[SubjectPatch]
     files: list[SubjectFile]
 
 
-class RunEngine(_EvidencePart):
+class RunEngine(EvidencePart):
     kind: str
     """`cpu` or `cuda`."""
     vllm: str
     """The version of vLLM."""
 
 
-class RunGpu(_EvidencePart):
+class RunGpu(EvidencePart):
     name: str
     capability: str | None = None
     memory: Number | None = None
@@ -90,7 +93,7 @@ class RunGpu(_EvidencePart):
     driver: str | None = None
 
 
-class RunMachine(_EvidencePart):
+class RunMachine(EvidencePart):
     processor: str
     cores: int
     memory: Number
@@ -101,18 +104,18 @@ class RunMachine(_EvidencePart):
     """Why nothing is known of the GPUs."""
 
 
-class RunImage(_EvidencePart):
+class RunImage(EvidencePart):
     name: str
     id: str
 
 
-class RunModel(_EvidencePart):
+class RunModel(EvidencePart):
     model: str
     """The checkpoint, in words."""
     digest: str
 
 
-class CheckRecord(_EvidencePart):
+class CheckRecord(EvidencePart):
     name: str
     verdict: CheckVerdict
     figure: str
@@ -123,7 +126,7 @@ class CheckRecord(_EvidencePart):
     """Whether the plan claims that it passes."""
 
 
-class RoundCounters(_EvidencePart):
+class RoundCounters(EvidencePart):
     """vLLM's counters of speculative decoding."""
 
     drafts: int
@@ -134,7 +137,7 @@ class RoundCounters(_EvidencePart):
     length: Number | None = None
 
 
-class RoundFault(_EvidencePart):
+class RoundFault(EvidencePart):
     """Why a round did not come to its end."""
 
     kind: str
@@ -144,21 +147,21 @@ class RoundFault(_EvidencePart):
     """The last lines of the log."""
 
 
-class LostAttempt(_EvidencePart):
+class LostAttempt(EvidencePart):
     """An attempt at a cell that came to nothing. `node` is null if it did not begin."""
 
     node: str | None
     why: str
 
 
-class ClusterMachine(_EvidencePart):
+class ClusterMachine(EvidencePart):
     """A node of a cluster, and the variables there that may change what an engine does."""
 
     machine: RunMachine
     inherited: dict[str, str]
 
 
-class CellRound(_EvidencePart):
+class CellRound(EvidencePart):
     """A run of a cell. Without `skipped`, it was measured."""
 
     log: str
@@ -180,7 +183,7 @@ class CellRound(_EvidencePart):
     fault: RoundFault | None = None
 
 
-class CellRecord(_EvidencePart):
+class CellRecord(EvidencePart):
     """A cell of the plan, in one phase."""
 
     phase: Phases
@@ -203,7 +206,7 @@ class CellRecord(_EvidencePart):
     rounds: list[CellRound] | None = None
 
 
-class SymptomRecord(_EvidencePart):
+class SymptomRecord(EvidencePart):
     """A known symptom in the log of a cell."""
 
     phase: Phases
@@ -215,7 +218,7 @@ class SymptomRecord(_EvidencePart):
     line: int | None = None
 
 
-class MatrixPointRecord(_EvidencePart):
+class MatrixPointRecord(EvidencePart):
     """A point of a matrix. Its own evidence is in `points/` below the folder, by its name."""
 
     name: str
@@ -230,7 +233,7 @@ class MatrixPointRecord(_EvidencePart):
     hardware: str | None = None
 
 
-class _EvidenceRecord(_EvidencePart):
+class _EvidenceRecord(EvidencePart):
     schema_version: Literal[2]
     vpatch: str
     """The version of vpatch."""
@@ -266,19 +269,19 @@ class SmokeRecord(_EvidenceRecord):
     """The points of the recipe's matrix. `subject` then has the trees of all of them."""
 
 
-class TestFile(_EvidencePart):
+class TestFile(EvidencePart):
     file: str
     digest: str
 
 
-class TestOutcome(_EvidencePart):
+class TestOutcome(EvidencePart):
     name: str
     outcome: Literal["passed", "failed", "skipped"]
     message: str
     seconds: Number | None = None
 
 
-class TestRuns(_EvidencePart):
+class TestRuns(EvidencePart):
     pristine: list[TestOutcome]
     patched: list[TestOutcome]
 
@@ -299,21 +302,20 @@ EvidenceRecord = Annotated[SmokeRecord | BehaviourTestRecord, Field(discriminato
 _RECORD: TypeAdapter[SmokeRecord | BehaviourTestRecord] = TypeAdapter(EvidenceRecord)
 
 
-def upgraded(found: dict[str, Any]) -> dict[str, Any]:
-    """Return a record as this version writes it.
+def upgraded(document: Mapping[str, Any]) -> EvidenceRecord:
+    """Return the record that a document is; one of an older version as this version writes it.
 
     Raises:
         ValidationError: it is not whole.
     """
-    if found.get("record-version") == 1:
-        rest = {key: value for key, value in found.items() if key != "record-version"}
-        found = {"schema_version": SCHEMA_VERSION, "kind": "smoke"} | rest
-    # What was not written stays away: reports and digests are made again from the rest.
-    return _RECORD.validate_python(found).model_dump(mode="json", exclude_unset=True)
+    if document.get("record-version") == 1:
+        rest = {key: value for key, value in document.items() if key != "record-version"}
+        document = {"schema_version": SCHEMA_VERSION, "kind": "smoke"} | rest
+    return _RECORD.validate_python(document)
 
 
-def is_known(found: Any) -> bool:
+def is_known(document: Any) -> bool:
     """Whether this is a record, of a version that can be read."""
-    return isinstance(found, dict) and (
-        found.get("schema_version") == SCHEMA_VERSION or found.get("record-version") == 1
+    return isinstance(document, dict) and (
+        document.get("schema_version") == SCHEMA_VERSION or document.get("record-version") == 1
     )

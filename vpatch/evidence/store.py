@@ -13,21 +13,24 @@ import errno
 import json
 import sys
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypedDict
 
 from pydantic import ValidationError
 
 from vpatch.errors import UsageError, VpatchError
-from vpatch.evidence.behaviour import KIND, report_of_test, result_of_test, verdicts_of_test
-from vpatch.evidence.records import is_known, upgraded
+from vpatch.evidence.behaviour import report_of_test, result_of_test, verdicts_of_test
+from vpatch.evidence.documents import document_of
+from vpatch.evidence.records import BehaviourTestRecord, SmokeRecord, is_known, upgraded
 from vpatch.evidence.smoke_report import is_judged, report_of, result_of
 from vpatch.evidence.subject import digest_of_subject
 from vpatch.util.untrusted import MEGABYTE, digest_of_file, parse_json, plain_path, read_file
 from vpatch.util.validation import first_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping
     from pathlib import Path
+
+    from vpatch.evidence.records import EvidenceRecord, MatrixPointRecord, RunResult
 
 RECORD = "results.json"
 REPORT = "report.md"
@@ -55,19 +58,27 @@ class NoEvidenceError(UsageError, EvidenceError):
     code = "evidence.not-found"
 
 
+class _Descriptor(TypedDict):
+    """A resource descriptor of in-toto: what something is called, and its digest by algorithm."""
+
+    name: str
+    digest: dict[str, str]
+
+
 @dataclass(frozen=True)
 class Evidence:
     folder: Path
-    record: Mapping[str, Any]
+    record: EvidenceRecord
 
     @property
     def name(self) -> str:
         return self.folder.name
 
 
-def write_evidence(workdir: Path, record: Mapping[str, Any]) -> None:
+def write_evidence(workdir: Path, record: EvidenceRecord) -> None:
     """Write what is made of a record, beside the logs that are there already."""
-    (workdir / RECORD).write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
+    text = json.dumps(document_of(record), indent=1) + "\n"
+    (workdir / RECORD).write_text(text, encoding="utf-8")
     (workdir / REPORT).write_text(_report(record), encoding="utf-8")
     statement = json.dumps(_statement(_files(workdir, written=True), record), indent=1) + "\n"
     (workdir / STATEMENT).write_text(statement, encoding="utf-8")
@@ -75,15 +86,15 @@ def write_evidence(workdir: Path, record: Mapping[str, Any]) -> None:
 
 def all_evidence(root: Path) -> tuple[list[Evidence], list[EvidenceError]]:
     """Return what there is, the oldest first, and what cannot be read."""
-    found, damaged = [], []
+    readable, damaged = [], []
     for file in sorted(root.glob(f"*/{RECORD}")):
         if file.parent.name.startswith("."):
             continue  # in the making
         try:
-            found.append(read_evidence(file.parent))
+            readable.append(read_evidence(file.parent))
         except EvidenceError as error:
             damaged.append(error)
-    return sorted(found, key=lambda evidence: str(evidence.record.get("made"))), damaged
+    return sorted(readable, key=lambda evidence: evidence.record.made), damaged
 
 
 def read_evidence(folder: Path) -> Evidence:
@@ -95,7 +106,7 @@ def read_evidence(folder: Path) -> Evidence:
     """
     file = folder / RECORD
     try:
-        record = parse_json(read_file(file, _LARGEST))
+        document = parse_json(read_file(file, _LARGEST))
     except (FileNotFoundError, NotADirectoryError) as error:
         raise NoEvidenceError(
             "there is no such evidence",
@@ -116,7 +127,7 @@ def read_evidence(folder: Path) -> Evidence:
             hint="restore the file, or move its folder elsewhere",
             code="evidence.unreadable",
         ) from error
-    if not is_known(record):
+    if not is_known(document):
         raise EvidenceError(
             "this vpatch does not know this kind of record",
             where=str(file),
@@ -124,11 +135,11 @@ def read_evidence(folder: Path) -> Evidence:
             code="evidence.unknown-version",
         )
     try:
-        return Evidence(folder, upgraded(record))
+        return Evidence(folder, upgraded(document))
     except (ValidationError, RecursionError) as error:
-        said = first_of(error) if isinstance(error, ValidationError) else "it is too deep"
+        reason = first_of(error) if isinstance(error, ValidationError) else "it is too deep"
         raise EvidenceError(
-            f"the record is not complete: {said}",
+            f"the record is not complete: {reason}",
             where=str(file),
             hint="restore the file, or move its folder elsewhere",
             code="evidence.unreadable",
@@ -156,19 +167,19 @@ def tampered(evidence: Evidence) -> list[str]:
 
 
 def _contradictions(
-    evidence: Evidence, statement: Any, files: Mapping[str, Mapping[str, Any]]
+    evidence: Evidence, statement: Any, files: Mapping[str, _Descriptor]
 ) -> list[str]:
     """What of whole evidence no run can have written: all of it follows from the cells."""
     record = evidence.record
     try:
-        digest = digest_of_subject(record["subject"])
+        digest = digest_of_subject(record.subject)
         return [
             name
             for name, same in (
-                (f"{RECORD}: its digest", record["digest"] == digest),
-                (f"{RECORD}: its result", record["result"] == _result(record)),
-                (f"{RECORD}: the verdict on a cell", is_test(record) or is_judged(record)),
-                (f"{RECORD}: its points", all(_is_point(evidence, one) for one in _points(record))),
+                (f"{RECORD}: its digest", record.digest == digest),
+                (f"{RECORD}: its result", record.result == _result(record)),
+                (f"{RECORD}: the verdict on a cell", _is_judged(record)),
+                (f"{RECORD}: its points", _has_points(evidence)),
                 (REPORT, (evidence.folder / REPORT).read_bytes() == _report(record).encode()),
                 (STATEMENT, statement == _statement(files, record)),
             )
@@ -181,52 +192,59 @@ def _contradictions(
         return [f"{RECORD} is not whole: {type(error).__name__}: {error}"]
 
 
-def _points(record: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
-    return record.get("points") or ()
+def _has_points(evidence: Evidence) -> bool:
+    record = evidence.record
+    if isinstance(record, BehaviourTestRecord):
+        return True
+    return all(_is_point(evidence.folder, record, point) for point in record.points or ())
 
 
-def _is_point(evidence: Evidence, point: Mapping[str, Any]) -> bool:
+def _is_point(whole: Path, record: SmokeRecord, point: MatrixPointRecord) -> bool:
     """Whether the evidence of a point lies in the folder, is whole, and says the same."""
-    folder, at = plain_path(point["folder"]), point["name"]
+    folder = plain_path(point.folder)
     if not folder.startswith(f"{POINTS}/"):
         return False
     try:
-        there = read_evidence(evidence.folder / folder)
+        evidence = read_evidence(whole / folder)
     except EvidenceError:
         return False
-    cells = [cell for cell in evidence.record["cells"] if cell.get("point") == at]
+    there = evidence.record
+    if isinstance(there, BehaviourTestRecord):
+        return False
+    cells = [cell for cell in record.cells if cell.point == point.name]
     return (
-        all(there.record[key] == point[key] for key in ("digest", "engine", "result"))
-        and [(one["phase"], one["cell"], one["checks"]) for one in cells]
-        == [(c["phase"], f"{at}: {c['cell']}", c["checks"]) for c in there.record["cells"]]
-        and not tampered(there)
+        (there.digest, there.engine, there.result) == (point.digest, point.engine, point.result)
+        and [(cell.phase, cell.cell, cell.checks) for cell in cells]
+        == [(c.phase, f"{point.name}: {c.cell}", c.checks) for c in there.cells]
+        and not tampered(evidence)
     )
 
 
-def _report(record: Mapping[str, Any]) -> str:
-    return report_of_test(record) if is_test(record) else report_of(record)
+def _is_judged(record: EvidenceRecord) -> bool:
+    return isinstance(record, BehaviourTestRecord) or is_judged(record)
 
 
-def _result(record: Mapping[str, Any]) -> str:
-    return result_of_test(record) if is_test(record) else result_of(record)
+def _report(record: EvidenceRecord) -> str:
+    return report_of_test(record) if isinstance(record, BehaviourTestRecord) else report_of(record)
 
 
-def is_test(record: Mapping[str, Any]) -> bool:
-    """Whether it is the record of a behaviour test, and not of a smoke run."""
-    return record.get("kind") == KIND
+def _result(record: EvidenceRecord) -> RunResult:
+    if isinstance(record, BehaviourTestRecord):
+        return result_of_test(record.runs, record.problems)
+    return result_of(record.cells, record.imports)
 
 
 def _is_file_name(name: str) -> bool:
     return name.startswith((f"{LOGS}/", f"{POINTS}/")) or name in {RECORD, REPORT, ENVIRONMENT}
 
 
-def _files(folder: Path, *, written: bool = False) -> dict[str, dict[str, Any]]:
+def _files(folder: Path, *, written: bool = False) -> dict[str, _Descriptor]:
     """The files of evidence as resource descriptors; the statement does not speak of itself.
 
     Raises:
         OSError: one is a link, no file, or larger than any log, and it is not `written` just now.
     """
-    found = {}
+    descriptors = {}
     for file in sorted(one for one in folder.rglob("*") if one.is_symlink() or not one.is_dir()):
         name = file.relative_to(folder).as_posix()
         if name == STATEMENT or (written and not file.is_file()):
@@ -234,36 +252,27 @@ def _files(folder: Path, *, written: bool = False) -> dict[str, dict[str, Any]]:
         if file.is_symlink() and not written:
             raise OSError(errno.ELOOP, "is a symbolic link", name)
         digest = digest_of_file(file, sys.maxsize if written else _LARGEST_LOG)
-        found[name] = {"name": name, "digest": _digest(digest)}
-    return found
+        descriptors[name] = _descriptor(name, digest)
+    return descriptors
 
 
-def _statement(files: Mapping[str, Mapping[str, Any]], record: Mapping[str, Any]) -> dict[str, Any]:
-    subjects = [
-        {
-            "name": f"vpatch-{KIND if is_test(record) else 'smoke'}",
-            "digest": _digest(record["digest"]),
-        }
-    ]
-    for number, tree in enumerate(record["subject"], 1):
+def _statement(files: Mapping[str, _Descriptor], record: EvidenceRecord) -> dict[str, Any]:
+    subjects = [_descriptor(f"vpatch-{record.kind}", record.digest)]
+    is_matrix = isinstance(record, SmokeRecord) and record.points is not None
+    for number, tree in enumerate(record.subject, 1):
         # A matrix has a file once for each of its trees, and a subject's name is there once.
-        at = f"{number}/" if "points" in record else ""
-        subjects += [
-            {"name": at + file["path"], "digest": _digest(file["after"])} for file in tree["files"]
-        ]
-    if "image" in record:
-        subjects.append({"name": record["image"]["name"], "digest": _digest(record["image"]["id"])})
-    if is_test(record):
-        used = [
-            {"name": f"test:{record['test']['file']}", "digest": _digest(record["test"]["digest"])}
-        ]
+        at = f"{number}/" if is_matrix else ""
+        subjects += [_descriptor(at + file.path, file.after) for file in tree.files]
+    if isinstance(record, BehaviourTestRecord):
+        used = [_descriptor(f"test:{record.test.file}", record.test.digest)]
+        verdicts = verdicts_of_test(record)
     else:
-        used = [
-            {"name": f"model:{name}", "digest": _digest(model["digest"])}
-            for name, model in record["models"].items()
-        ]
+        if record.image is not None:
+            subjects.append(_descriptor(record.image.name, record.image.id))
+        used = [_descriptor(f"model:{n}", model.digest) for n, model in record.models.items()]
+        verdicts = _verdicts(record)
     tests: dict[str, list[str]] = {"passedTests": [], "warnedTests": [], "failedTests": []}
-    for name, verdict in verdicts_of_test(record) if is_test(record) else _verdicts(record):
+    for name, verdict in verdicts:
         if verdict in _VERDICTS:
             tests[_VERDICTS[verdict]].append(name)
     return {
@@ -271,23 +280,24 @@ def _statement(files: Mapping[str, Mapping[str, Any]], record: Mapping[str, Any]
         "subject": subjects,
         "predicateType": _PREDICATE_TYPE,
         "predicate": {
-            "result": record["result"].upper(),
+            "result": record.result.upper(),
             "configuration": [*files.values(), *used],
             **tests,
         },
     }
 
 
-def _verdicts(record: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+def _verdicts(record: SmokeRecord) -> Iterator[tuple[str, str]]:
     """The name and the verdict of each check with the patches."""
-    named = [("imports", check) for check in record["imports"].get("after", ())]
-    for cell in record["cells"]:
-        if cell["phase"] == "after":
-            named += [(cell["cell"], check) for check in cell["checks"]]
+    named = [("imports", check) for check in record.imports.get("after", ())]
+    for cell in record.cells:
+        if cell.phase == "after":
+            named += [(cell.cell, check) for check in cell.checks]
     for name, check in named:
-        yield f"{name}: {check['name']}", check["verdict"]
+        yield f"{name}: {check.name}", check.verdict
 
 
-def _digest(typed: str) -> dict[str, str]:
+def _descriptor(name: str, typed: str) -> _Descriptor:
+    """A thing and its digest, which is `ALGORITHM:HEX`."""
     algorithm, _, value = typed.partition(":")
-    return {algorithm: value}
+    return {"name": name, "digest": {algorithm: value}}

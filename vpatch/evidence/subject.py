@@ -8,6 +8,8 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from vpatch.checkout.commits import changed_files
+from vpatch.evidence.documents import document_of
+from vpatch.evidence.records import SubjectFile, SubjectPatch, SubjectPin, SubjectTree
 from vpatch.planning.state import overall_changes
 from vpatch.util.digest import short_digest
 
@@ -15,71 +17,105 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from vpatch.checkout.lockfile import LockFile
+    from vpatch.evidence.records import EvidencePart
     from vpatch.planning.state import Plan
 
 
-def subject_of(plans: Sequence[Plan]) -> list[dict[str, Any]]:
+def subject_trees(plans: Sequence[Plan]) -> list[SubjectTree]:
     """Return each tree's pin, the patches that it takes, and the files that these touch."""
     return [
-        {
-            "pin": asdict(plan.pin),
-            "patches": [
-                {"id": d.patch.id, "digest": d.patch.digest, "variant": d.variant}
+        SubjectTree(
+            pin=SubjectPin.model_validate(asdict(plan.pin)),
+            patches=[
+                SubjectPatch(id=d.patch.id, digest=d.patch.digest, variant=d.variant)
                 for d in plan.taken
             ],
-            "files": [asdict(file) for file in changed_files(overall_changes(plan))],
-        }
+            files=subject_files(plan),
+        )
         for plan in plans
     ]
 
 
-def subject_of_locks(*locks: LockFile) -> list[dict[str, Any]]:
+def subject_files(plan: Plan) -> list[SubjectFile]:
+    """Return the files that the patches of a plan touch, in the order of their paths."""
+    return [
+        SubjectFile(path=file.path, before=file.before, after=file.after)
+        for file in changed_files(overall_changes(plan))
+    ]
+
+
+def subject_trees_of_locks(*locks: LockFile) -> list[SubjectTree]:
     """Return the same of locks, as of the plans that they were made from."""
     return [
-        {
-            "pin": asdict(lock.source.pin()),
-            "patches": [
-                {"id": p.id, "digest": p.digest, "variant": p.variant} for p in lock.patches
+        SubjectTree(
+            pin=SubjectPin.model_validate(asdict(lock.source.pin())),
+            patches=[
+                SubjectPatch(id=p.id, digest=p.digest, variant=p.variant) for p in lock.patches
             ],
-            "files": [file.model_dump() for file in lock.files],
-        }
+            files=[SubjectFile(path=f.path, before=f.before, after=f.after) for f in lock.files],
+        )
         for lock in locks
     ]
 
 
-def digest_of_subject(subject: Sequence[Mapping[str, Any]]) -> str:
+def subject_of(plans: Sequence[Plan]) -> list[dict[str, Any]]:
+    """Return the subject of plans as a document."""
+    return [document_of(tree) for tree in subject_trees(plans)]
+
+
+def subject_of_locks(*locks: LockFile) -> list[dict[str, Any]]:
+    """Return the subject of locks as a document."""
+    return [document_of(tree) for tree in subject_trees_of_locks(*locks)]
+
+
+def digest_of_subject(subject: Sequence[SubjectTree | Mapping[str, Any]]) -> str:
     """Return `sha256:HEX` of what a subject says, the same on any machine."""
-    kept = [{**tree, "pin": _portable(tree["pin"])} for tree in subject]
-    text = json.dumps(kept, sort_keys=True, separators=(",", ":"))
+    portable = [{**document_of(tree), "pin": _portable(tree.pin)} for tree in _trees(subject)]
+    text = json.dumps(portable, sort_keys=True, separators=(",", ":"))
     return f"sha256:{hashlib.sha256(text.encode()).hexdigest()}"
 
 
-def differences(old: Sequence[Mapping[str, Any]], new: Sequence[Mapping[str, Any]]) -> list[str]:
+def differences(
+    old: Sequence[SubjectTree | Mapping[str, Any]], new: Sequence[SubjectTree | Mapping[str, Any]]
+) -> list[str]:
     """Say in words what of an old subject is not so any more; nothing where it all is."""
-    return list(_differences(old, new))
+    return list(_differences(_trees(old), _trees(new)))
 
 
-def _differences(
-    old: Sequence[Mapping[str, Any]], new: Sequence[Mapping[str, Any]]
-) -> Iterator[str]:
-    before, after = ({tree["pin"]["tree"]: tree for tree in each} for each in (old, new))
+def _trees(subject: Sequence[SubjectTree | Mapping[str, Any]]) -> list[SubjectTree]:
+    """The trees of a subject. A document of benchmarks may lack what is not compared."""
+    return [
+        tree
+        if isinstance(tree, SubjectTree)
+        else SubjectTree.model_construct(
+            pin=SubjectPin.model_construct(**tree["pin"]),
+            patches=[SubjectPatch.model_construct(**one) for one in tree["patches"]],
+            files=[SubjectFile.model_construct(**one) for one in tree["files"]],
+        )
+        for tree in subject
+    ]
+
+
+def _differences(old: Sequence[SubjectTree], new: Sequence[SubjectTree]) -> Iterator[str]:
+    before, after = ({tree.pin.tree: tree for tree in each} for each in (old, new))
     for name in sorted(before.keys() | after.keys()):
         if name not in before or name not in after:
             yield f"the tree {name} is {'new' if name in after else 'gone'}"
             continue
         ours, theirs = before[name], after[name]
-        if _portable(ours["pin"]) != _portable(theirs["pin"]):
-            pin = theirs["pin"]
-            which = f"{pin['version'] or pin['ref']}, {short_digest(pin['digest'])}"
+        if _portable(ours.pin) != _portable(theirs.pin):
+            pin = theirs.pin
+            which = f"{pin.version or pin.ref}, {short_digest(pin.digest)}"
             yield f"{name} is another source: {which}"
-        yield from _of(ours["patches"], theirs["patches"], "id", "the patch ")
-        yield from _of(ours["files"], theirs["files"], "path", "")
+        ids = [{patch.id: patch for patch in tree.patches} for tree in (ours, theirs)]
+        yield from _of(ids[0], ids[1], "the patch ")
+        paths = [{file.path: file for file in tree.files} for tree in (ours, theirs)]
+        yield from _of(paths[0], paths[1], "")
 
 
 def _of(
-    ours: Sequence[Mapping[str, Any]], theirs: Sequence[Mapping[str, Any]], key: str, what: str
+    before: Mapping[str, EvidencePart], after: Mapping[str, EvidencePart], what: str
 ) -> Iterator[str]:
-    before, after = ({entry[key]: entry for entry in each} for each in (ours, theirs))
     for name in [*before, *(name for name in after if name not in before)]:
         if name not in after:
             yield f"{what}{name} is not among them any more"
@@ -91,6 +127,6 @@ def _of(
         yield f"{what.strip()} order has changed"
 
 
-def _portable(pin: Mapping[str, Any]) -> dict[str, Any]:
+def _portable(pin: SubjectPin) -> dict[str, str | None]:
     """A pin without where it was found: the same bytes from elsewhere are the same."""
-    return {key: pin[key] for key in ("tree", "version", "digest")}
+    return {"tree": pin.tree, "version": pin.version, "digest": pin.digest}

@@ -23,7 +23,7 @@ ASKED = {"vllm": "0.23.0", "recipe": None, "tree": [], "patch": [], "plan": None
 def test_a_request_that_nobody_made_is_damage(tmp_path, asked):
     log = tmp_path / "log"
     log.write_text("")
-    record = record_of_run(log) | {"asked": asked}
+    record = record_of_run(log, asked=asked)
     (tmp_path / "one/logs").mkdir(parents=True)
     write_evidence(tmp_path / "one", record)
     evidence = read_evidence(tmp_path / "one")

@@ -23,6 +23,7 @@ from tests.projects import VERSION
 from tests.waiting import LIMIT, until
 from vpatch.commands.proofs.usecase import refuse_unfit
 from vpatch.engine.environment import Engine
+from vpatch.evidence.documents import document_of
 from vpatch.evidence.store import read_evidence
 from vpatch.harness.behaviour import run_behaviour_test
 
@@ -225,7 +226,7 @@ def test_a_behaviour_test_leaves_evidence(proven):
     run, folder = left_by(proven)
     assert f"  evidence: evidence/{folder.name}\n" in run.out
     record = json.loads((folder / "results.json").read_text())
-    assert read_evidence(folder).record == record  # as its model says
+    assert document_of(read_evidence(folder).record) == record  # as its model says
     assert (record["kind"], record["patch"], record["result"]) == ("test", "name-proj", "passed")
     assert [test["outcome"] for test in record["runs"]["pristine"]] == ["failed", "passed"]
     report = (folder / "report.md").read_text()

@@ -12,6 +12,8 @@ from vpatch.commands.smoke.record import SmokeRun, record_of
 from vpatch.commands.smoke.run import CellResult, CellRun
 from vpatch.declare.smoke import Sampling, Smoke, Timeouts
 from vpatch.engine.environment import Engine
+from vpatch.evidence.documents import document_of
+from vpatch.evidence.records import SubjectTree, upgraded
 from vpatch.harness.machine import Gpu, Machine
 from vpatch.harness.measured import Fault, Measured, Output, Pass, Served
 from vpatch.harness.models import PreparedModel
@@ -146,4 +148,13 @@ def record_of_run(log, results=None, **keys):
         "results": [result_of(log)] if results is None else results,
         "patches": (),
     }
-    return record_of(SmokeRun(**(ran | keys)))
+    ran |= keys
+    subject = [SubjectTree.model_validate(tree) for tree in ran["subject"]]
+    return record_of(SmokeRun(**(ran | {"subject": subject})))
+
+
+def rewritten(record, change):
+    """A record whose document was changed."""
+    document = document_of(record)
+    change(document)
+    return upgraded(document)

@@ -17,6 +17,7 @@ from tests.commands.smoke.planned import EDITS, PLAN
 from tests.projects import FILES, VERSION, archive, write_patch, write_tree
 from vpatch import api
 from vpatch.commands.smoke.usecase import SmokeOptions
+from vpatch.evidence.documents import document_of
 from vpatch.evidence.store import read_evidence
 
 pytestmark = pytest.mark.slow
@@ -91,7 +92,7 @@ def test_a_run_and_its_evidence(smoked):
     }
     assert (folder / "environment.txt").read_text() == "a fake environment\n"
     record = json.loads((folder / "results.json").read_text())
-    assert read_evidence(folder).record == record  # as its model says
+    assert document_of(read_evidence(folder).record) == record  # as its model says
     (tree,) = record["subject"]
     (patch,) = tree["patches"]
     assert patch["id"] == "strength"
@@ -442,7 +443,7 @@ def test_the_api_writes_the_evidence_that_the_command_does(evidenced, capfd, mon
     assert capfd.readouterr() == ("", "")
     assert (result.passed, result.folder) == (True, Path("evidence/two"))
     written = json.loads((result.folder / "results.json").read_text())
-    assert written == json.loads(json.dumps(result.record))
+    assert written == json.loads(json.dumps(document_of(result.record)))
     assert written["asked"] == one["asked"]
 
 

@@ -9,6 +9,8 @@ import pytest
 from tests.evidence.test_store import OLD
 from vpatch.commands.upstream.parts import _results
 from vpatch.commands.upstream.proof import Proven
+from vpatch.evidence.documents import document_of
+from vpatch.evidence.records import upgraded
 from vpatch.evidence.store import read_evidence
 
 EVIL = (
@@ -30,7 +32,8 @@ def spoilt(value):
 @pytest.mark.parametrize("name", ["smoke", "behaviour"])
 def test_evidence_does_nothing_in_a_body(name):
     evidence = read_evidence(OLD / name)
-    evil = SimpleNamespace(folder=evidence.folder, record=spoilt(evidence.record), name=name)
+    spoilt_record = upgraded(spoilt(document_of(evidence.record)))
+    evil = SimpleNamespace(folder=evidence.folder, record=spoilt_record, name=name)
     proposal = SimpleNamespace(tests=())
     texts = []
     for one in (evidence, evil):

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from tests.commands.smoke.builders import record_of_run
+from tests.commands.smoke.builders import SUBJECT, record_of_run, rewritten
 from vpatch.commands.upstream.proof import IncomparableError, Judge, difference, unfit
 from vpatch.commands.upstream.proposal import _refuse_changed, _source_of
 from vpatch.declare.patch import Hardware
+from vpatch.evidence.records import SubjectPatch, SubjectPin
 from vpatch.evidence.store import read_evidence, write_evidence
-from vpatch.evidence.subject import digest_of_subject
 from vpatch.library.loading import load_patch
 from vpatch.planning.state import Change, Decision, State
 from vpatch.trust.decision import EVERYTHING
@@ -67,6 +67,18 @@ def test_the_same_change(ours, theirs, path, said):
     assert difference(ours, theirs, path) == said
 
 
+def run_on(tmp_path, kind, gpus):
+    """The record of a run on an engine of a kind, with GPUs of some names."""
+    log = tmp_path / "log"
+    log.touch()
+
+    def change(document):
+        document["engine"]["kind"] = kind
+        document["machine"]["gpus"] = [{"name": name} for name in gpus]
+
+    return rewritten(record_of_run(log), change)
+
+
 @pytest.mark.parametrize(
     ("needs", "kind", "gpus", "said"),
     [
@@ -78,16 +90,15 @@ def test_the_same_change(ours, theirs, path, said):
         ({"engine": "cuda", "gpu": "H[12]00"}, "cuda", [], "it ran on no GPU"),
     ],
 )
-def test_hardware(needs, kind, gpus, said):
-    record = {"engine": {"kind": kind}, "machine": {"gpus": [{"name": name} for name in gpus]}}
-    found = unfit(Hardware.model_validate(needs), record)
+def test_hardware(tmp_path, needs, kind, gpus, said):
+    found = unfit(Hardware.model_validate(needs), run_on(tmp_path, kind, gpus))
     assert found is None if said is None else said in found
 
 
-def test_hardware_that_cannot_be_told(monkeypatch):
+def test_hardware_that_cannot_be_told(tmp_path, monkeypatch):
     monkeypatch.setattr(matching, "_CHILD", matching._CHILD.replace("(10, 11)", "(1, 2)"))
     needs = Hardware.model_validate({"engine": "cuda", "gpu": "(a+)+$"})
-    record = {"engine": {"kind": "cuda"}, "machine": {"gpus": [{"name": "a" * 60 + "!"}]}}
+    record = run_on(tmp_path, "cuda", ["a" * 60 + "!"])
     assert "it cannot be told whether its GPU is (a+)+$: it is not" in unfit(needs, record)
 
 
@@ -102,13 +113,10 @@ def smoke(tmp_path, patch, *others, name="one", made="2026-01-01T00:00:00+00:00"
     """Evidence of a smoke run with a patch, and others."""
     log = tmp_path / "log"
     log.write_text("")
-    record = record_of_run(log)
     entries = [{"id": one, "digest": "sha256:1", "variant": None} for one in others]
     mine = {"id": patch.id, "digest": patch.digest, "variant": None}
-    record["subject"][0]["patches"] = [*entries, mine]
-    record["digest"] = digest_of_subject(record["subject"])
-    record["made"] = made
-    record["engine"]["kind"] = "cpu"
+    subject = [SUBJECT | {"patches": [*entries, mine]}]
+    record = record_of_run(log, subject=subject, made=made)
     workdir = tmp_path / name
     (workdir / "logs").mkdir(parents=True)
     write_evidence(workdir, record)
@@ -173,11 +181,11 @@ def test_when_it_was_made(tmp_path, patch, made, said):
 def test_a_source_that_a_record_does_not_name(patch, pin):
     whole = {"tree": "other", "version": "1", "digest": "sha256:1"} | pin
     with pytest.raises(IncomparableError, match="does not say where its source came from"):
-        _source_of(patch, whole, Path())
+        _source_of(patch, SubjectPin.model_validate(whole), Path())
 
 
 def test_a_series_that_no_run_had(patch):
-    entry = {"id": patch.id, "digest": patch.digest}
+    entry = SubjectPatch(id=patch.id, digest=patch.digest)
     with pytest.raises(IncomparableError, match="not those of one run"):
         _refuse_changed([patch], [entry, entry])
 

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import json
-
 import pytest
 
+from tests.commands.smoke.builders import rewritten
 from tests.commands.upstream.proposals import LLAMA, TEST_AT, UPSTREAM, git
 from tests.fake_github import Fault
 
@@ -93,9 +92,7 @@ def rewrite(upstream, change):
     from vpatch.evidence.store import read_evidence, write_evidence
 
     (folder,) = (upstream.project.folder / "evidence").iterdir()
-    record = json.loads(json.dumps(read_evidence(folder).record))
-    change(record)
-    write_evidence(folder, record)
+    write_evidence(folder, rewritten(read_evidence(folder).record, change))
 
 
 @pytest.mark.parametrize(

@@ -109,13 +109,12 @@ def verify(
         click.echo(f"not what would be run now: {difference}")
     record = found.evidence.record
     verdict = "matches" if found.holds else "does not match any more"
-    digest = short_digest(str(record.get("digest")))
-    click.echo(f"{name} {verdict} ({record.get('result')}, {digest})")
+    digest = short_digest(record.digest)
+    click.echo(f"{name} {verdict} ({record.result}, {digest})")
     return found.exit_code
 
 
 def _print_list(found: Sequence[VerifiedEvidence]) -> None:
     for one in found:
         record = one.evidence.record
-        facts = f"{record.get('made')}  {record.get('result')}"
-        click.echo(f"{one.evidence.name}  {facts}  {one.state}")
+        click.echo(f"{one.evidence.name}  {record.made}  {record.result}  {one.state}")

@@ -37,9 +37,9 @@ class EvidenceOutput(OutputModel):
         record = found.evidence.record
         return cls(
             name=found.evidence.name,
-            made=record["made"],
-            result=record["result"],
-            digest=record["digest"],
+            made=record.made,
+            result=record.result,
+            digest=record.digest,
             changed=found.changed,
             differs=found.differs,
             unknown=found.unknown.what if found.unknown else None,
@@ -69,4 +69,4 @@ class EvidenceShowOutput(OutputModel):
 
     @classmethod
     def of(cls, evidence: Evidence) -> Self:
-        return cls.model_validate({"folder": evidence.folder, "record": evidence.record})
+        return cls(folder=evidence.folder, record=evidence.record)

@@ -4,20 +4,20 @@ from __future__ import annotations
 
 from contextlib import ExitStack
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from vpatch.commands.proofs.usecase import proof_plans
 from vpatch.commands.smoke.request import smoke_plan_of
 from vpatch.errors import ExitCode, UsageError, VpatchError, distinct
+from vpatch.evidence.records import BehaviourTestRecord
 from vpatch.evidence.store import (
     RECORD,
     EvidenceError,
     all_evidence,
-    is_test,
     read_evidence,
     tampered,
 )
-from vpatch.evidence.subject import differences, subject_of
+from vpatch.evidence.subject import differences, subject_trees
 from vpatch.runs.matrix import matrix_of
 from vpatch.util.digest import digest_of
 from vpatch.workspace import selection
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
+    from vpatch.evidence.records import SmokeRecord, SubjectTree
     from vpatch.evidence.store import Evidence
     from vpatch.workspace.context import Context
 
@@ -62,7 +63,7 @@ class VerifiedEvidence:
 
     @property
     def exit_code(self) -> ExitCode:
-        passed = self.evidence.record.get("result") == "passed"
+        passed = self.evidence.record.result == "passed"
         return ExitCode.CLEAN if self.holds and passed else ExitCode.FINDINGS
 
 
@@ -148,27 +149,28 @@ def _difference(what: str, error: VpatchError) -> str:
 
 def _differences(context: Context, evidence: Evidence) -> list[str]:
     """Plan anew what the record says that was asked for."""
-    if is_test(evidence.record):
-        return _differences_of_test(context, evidence)
-    asked = evidence.record["asked"]
+    record = evidence.record
+    if isinstance(record, BehaviourTestRecord):
+        return _differences_of_test(context, record)
+    asked = record.asked
     # An image and an environment say themselves what is in them.
     if asked.get("image") or asked.get("python"):
-        (tree,) = evidence.record["subject"]
-        ids = tuple(patch["id"] for patch in tree["patches"])
-        request = selection.Request(tree["pin"]["version"], None, (), ids)
+        (tree,) = record.subject
+        ids = tuple(patch.id for patch in tree.patches)
+        request = selection.Request(tree.pin.version, None, (), ids)
     else:
         request = selection.Request(
             asked["vllm"], asked["recipe"], tuple(asked["tree"]), tuple(asked["patch"])
         )
     try:
-        if "points" in evidence.record:
-            return _differences_of_points(context, evidence, request)
+        if record.points is not None:
+            return _differences_of_points(context, evidence.folder, record, request)
         jobs = _selected(context, request, asked.get("point"))
-        found = differences(evidence.record["subject"], _subject_now(context, jobs))
+        changes = differences(record.subject, _subject_now(context, jobs))
     except VpatchError as error:
         return [_difference("it cannot be planned", error)]
     recipe = asked["plan"] or asked["recipe"] or jobs[0].recipe
-    return found + _plan_differs(context, evidence, request, recipe)
+    return changes + _plan_differs(context, record, request, recipe)
 
 
 def _selected(
@@ -188,61 +190,60 @@ def _selected(
     return points[point]
 
 
-def _subject_now(context: Context, jobs: Sequence[selection.Selection]) -> list[dict[str, Any]]:
+def _subject_now(context: Context, jobs: Sequence[selection.Selection]) -> list[SubjectTree]:
     with ExitStack() as stack:
         plans = []
         for job in jobs:
             tree = stack.enter_context(context.tree(job.spec, job.expected_digest))
             plans.append(planned(context, job.patches, tree, to_write=True))
-        return subject_of(plans)
+        return subject_trees(plans)
 
 
 def _differences_of_points(
-    context: Context, evidence: Evidence, request: selection.Request
+    context: Context, folder: Path, record: SmokeRecord, request: selection.Request
 ) -> list[str]:
     """The same of each point of a matrix, which has evidence of its own."""
-    found = []
-    for point in evidence.record["points"]:
-        there = read_evidence(evidence.folder / point["folder"]).record["subject"]
-        jobs = _selected(context, request, point["name"])
+    changes = []
+    for point in record.points or ():
+        there = read_evidence(folder / point.folder).record.subject
+        jobs = _selected(context, request, point.name)
         now = _subject_now(context, jobs)
-        found += [f"{point['name']}: {what}" for what in differences(there, now)]
-    recipe = evidence.record["asked"]["plan"] or request.recipe
-    return found + _plan_differs(context, evidence, request, recipe)
+        changes += [f"{point.name}: {what}" for what in differences(there, now)]
+    recipe = record.asked["plan"] or request.recipe
+    return changes + _plan_differs(context, record, request, recipe)
 
 
 def _plan_differs(
-    context: Context, evidence: Evidence, request: selection.Request, recipe: str | None
+    context: Context, record: SmokeRecord, request: selection.Request, recipe: str | None
 ) -> list[str]:
     try:
         plan = smoke_plan_of(context, recipe)
-        point = evidence.record["asked"].get("point")
+        point = record.asked.get("point")
         matrix = matrix_of(context, request) if point is not None else None
         for one in matrix.points if matrix is not None else ():
             if matrix is not None and one.name == point:
                 plan = matrix.plan_at(plan, one.needs)
     except VpatchError as error:
         return [_difference("its smoke plan is not there any more", error)]
-    same = plan.model_dump(mode="json", exclude_none=True) == evidence.record["plan"]
+    same = plan.model_dump(mode="json", exclude_none=True) == record.plan
     return [] if same else ["the smoke plan has changed"]
 
 
-def _differences_of_test(context: Context, evidence: Evidence) -> list[str]:
+def _differences_of_test(context: Context, record: BehaviourTestRecord) -> list[str]:
     """Plan anew what the test was run on, and look at the test itself."""
-    record = evidence.record
     try:
-        patch = context.library.patch(record["patch"])
-        proofs = [p for p in patch.declaration.proof if p.test == record["test"]["file"]]
-        proof = next((p for p in proofs if p.engine == record["engine"]["kind"]), None)
+        patch = context.library.patch(record.patch)
+        proofs = [p for p in patch.declaration.proof if p.test == record.test.file]
+        proof = next((p for p in proofs if p.engine == record.engine.kind), None)
         if proof is None:
-            return [f"{patch.id} has no proof {record['test']['file']} any more"]
+            return [f"{patch.id} has no proof {record.test.file} any more"]
         with ExitStack() as stack:
-            plans = proof_plans(context, patch, proof, record["asked"]["vllm"], stack)
-        found = differences(record["subject"], subject_of(plans.all_after))
+            plans = proof_plans(context, patch, proof, record.asked["vllm"], stack)
+        changes = differences(record.subject, subject_trees(plans.all_after))
     except VpatchError as error:
         return [_difference("it cannot be planned", error)]
-    if digest_of((patch.folder / proof.test).read_bytes()) != record["test"]["digest"]:
-        found.append(f"the test {proof.test} has changed")
-    if proof.model_dump(mode="json", exclude_defaults=True) != record["proof"]:
-        found.append(f"what is declared of the test {proof.test} has changed")
-    return found
+    if digest_of((patch.folder / proof.test).read_bytes()) != record.test.digest:
+        changes.append(f"the test {proof.test} has changed")
+    if proof.model_dump(mode="json", exclude_defaults=True) != record.proof:
+        changes.append(f"what is declared of the test {proof.test} has changed")
+    return changes

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from vpatch.commands.proofs.usecase import IdleError, proof_plans, refuse_idle
 from vpatch.declare.smoke import Needs
-from vpatch.evidence.subject import digest_of_subject, subject_of
+from vpatch.evidence.subject import digest_of_subject, subject_trees
 from vpatch.harness.target import TreeContent
 from vpatch.runs.cluster_nodes import WantedNode
 from vpatch.runs.cluster_run import NodeTask
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from vpatch.declare.patch import Proof
+    from vpatch.evidence.records import SubjectTree
     from vpatch.library.patch import Patch
     from vpatch.runs.cluster_nodes import SeenCluster
     from vpatch.workspace.context import Context
@@ -47,7 +48,7 @@ class ProofTask(NodeTask):
     patch: Patch
     proof: Proof
     release: str
-    subject: Sequence[Mapping[str, Any]]
+    subject: Sequence[SubjectTree]
     about: dict[str, Any]
     files: Mapping[str, bytes]
     into: ProofSink
@@ -139,7 +140,7 @@ def proof_task(
             "plugins": dict(proof.trees),
             "references": dict(proof.references),
         }
-        subject = subject_of(plans.all_after)
+        subject = subject_trees(plans.all_after)
     return ProofTask(
         patch=patch,
         proof=proof,

@@ -15,7 +15,7 @@ from vpatch.errors import UnavailableError, UsageError, VpatchError
 from vpatch.evidence.behaviour import ProofRun, record_of_test
 from vpatch.evidence.collecting import collected
 from vpatch.evidence.store import LOGS, write_evidence
-from vpatch.evidence.subject import subject_of
+from vpatch.evidence.subject import subject_trees
 from vpatch.harness.behaviour import Behaviour, ProofPlans, run_behaviour_test
 from vpatch.harness.machine import this_machine
 from vpatch.planning.plan import plan
@@ -197,7 +197,7 @@ def run_proof(
                     name=name,
                     made=made.isoformat(timespec="seconds"),
                     asked={"patch": patch.id, "engine": engine, "vllm": version},
-                    subject=subject_of(plans.all_after),
+                    subject=subject_trees(plans.all_after),
                     patch=patch,
                     proof=proof,
                     engine=found.kind,

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from vpatch.commands.smoke.point import PointRun
     from vpatch.commands.smoke.prove import OnResult
     from vpatch.commands.smoke.run import CellResult
+    from vpatch.evidence.records import SmokeRecord
     from vpatch.harness.target import Phase
     from vpatch.progress import Progress
     from vpatch.runs.cluster_options import ClusterOptions
@@ -45,7 +46,7 @@ def run_smoke_on_cluster(
     root: Path,
     progress: Progress,
     on_result: OnResult,
-) -> list[dict[str, Any]]:
+) -> list[SmokeRecord]:
     """Run requests on a cluster together, and write the evidence of each to its folder.
 
     `on_result` gets what was found. All requests have the same engine and the same models.

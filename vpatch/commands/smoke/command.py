@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from vpatch.commands.smoke.checks import Check
+    from vpatch.evidence.records import SmokeRecord
     from vpatch.workspace.context import Context
     from vpatch.workspace.selection import Request
 
@@ -119,9 +120,9 @@ def _summary(checks: Sequence[Check]) -> str:
     return "; ".join(words) or "; ".join(check.reason for check in checks if check.reason)
 
 
-def _print_end(record: dict[str, Any], folder: Path) -> None:
-    after = [cell for cell in record["cells"] if cell["phase"] == "after"]
-    passing = sum(cell["verdict"] == "pass" for cell in after)
+def _print_end(record: SmokeRecord, folder: Path) -> None:
+    after = [cell for cell in record.cells if cell.phase == "after"]
+    passing = sum(cell.verdict == "pass" for cell in after)
     for cure in cures_of(record):
         click.echo(f"{cure.symptom}\n  {cure}")
     click.echo(f"{passing} of {counted(len(after), 'cell')} pass; evidence: {folder}")

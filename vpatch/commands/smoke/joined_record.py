@@ -4,71 +4,99 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from vpatch.evidence.records import MatrixPointRecord, RunEngine
 from vpatch.evidence.smoke_report import result_of
 from vpatch.evidence.subject import digest_of_subject
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from vpatch.evidence.records import (
+        CellRecord,
+        CellRound,
+        CheckRecord,
+        ClusterMachine,
+        Phases,
+        RunModel,
+        SmokeRecord,
+        SubjectTree,
+        SymptomRecord,
+    )
 
 
 def joined(
-    records: Sequence[Mapping[str, Any]],
-    points: Sequence[Mapping[str, Any]],
+    records: Sequence[SmokeRecord],
+    points: Sequence[Mapping[str, str]],
     *,
     name: str,
     plan: Mapping[str, Any],
-) -> dict[str, Any]:
+) -> SmokeRecord:
     """Return one record of the records of points; each point has a `name` and a `folder`."""
     first = records[0]
-    found: dict[str, Any] = {
-        **first,
-        "name": name,
-        "asked": {key: value for key, value in first["asked"].items() if key != "point"},
-        "plan": dict(plan),
-        "subject": _subject(records),
-        "engine": {key: _each(records, key) for key in ("kind", "vllm")},
-        "models": {},
-        "imports": {},
-        "cells": [],
-        "symptoms": [],
-        "points": [],
-    }
-    machines: dict[str, Any] = {}
+    matrix: list[MatrixPointRecord] = []
+    models: dict[str, RunModel] = {}
+    machines: dict[str, ClusterMachine] = {}
+    imports: dict[Phases, list[CheckRecord]] = {}
+    cells: list[CellRecord] = []
+    symptoms: list[SymptomRecord] = []
     for record, point in zip(records, points, strict=True):
         at, folder = point["name"], point["folder"]
-        kept = {key: record[key] for key in ("digest", "engine", "result")}
-        found["points"].append({**point, **kept})
-        found["models"] |= {f"{name} of {at}": one for name, one in record["models"].items()}
-        machines |= record.get("machines", {})
-        for phase, checks in record["imports"].items():
-            named = [{**check, "name": f"{at}: {check['name']}"} for check in checks]
-            found["imports"].setdefault(phase, []).extend(named)
-        found["cells"] += [
-            {
-                **cell,
-                "cell": f"{at}: {cell['cell']}",
-                "point": at,
-                "rounds": [{**one, "log": f"{folder}/{one['log']}"} for one in cell["rounds"]],
-            }
-            for cell in record["cells"]
+        outcome = {"digest": record.digest, "engine": record.engine, "result": record.result}
+        matrix.append(MatrixPointRecord.model_validate({**point, **outcome}))
+        models |= {f"{name} of {at}": one for name, one in record.models.items()}
+        machines |= record.machines or {}
+        for phase, checks in record.imports.items():
+            named = [check.model_copy(update={"name": f"{at}: {check.name}"}) for check in checks]
+            imports.setdefault(phase, []).extend(named)
+        cells += [
+            cell.model_copy(
+                update={
+                    "cell": f"{at}: {cell.cell}",
+                    "point": at,
+                    "rounds": _moved(cell.rounds or (), folder),
+                }
+            )
+            for cell in record.cells
         ]
-        found["symptoms"] += [
-            {**one, "cell": f"{at}: {one['cell']}", "log": f"{folder}/{one['log']}"}
-            for one in record["symptoms"]
+        symptoms += [
+            one.model_copy(update={"cell": f"{at}: {one.cell}", "log": f"{folder}/{one.log}"})
+            for one in record.symptoms
         ]
-    if "machines" in first:
-        found["machines"] = machines
-    found["digest"] = digest_of_subject(found["subject"])
-    return found | {"result": result_of(found)}
+    subject = _subject(records)
+    whole = first.model_copy(
+        update={
+            "name": name,
+            "digest": digest_of_subject(subject),
+            "asked": {key: value for key, value in first.asked.items() if key != "point"},
+            "plan": dict(plan),
+            "subject": subject,
+            "engine": RunEngine(
+                kind=_each(record.engine.kind for record in records),
+                vllm=_each(record.engine.vllm for record in records),
+            ),
+            "models": models,
+            "imports": imports,
+            "cells": cells,
+            "symptoms": symptoms,
+            "points": matrix,
+            "result": result_of(cells, imports),
+        }
+    )
+    return whole if first.machines is None else whole.model_copy(update={"machines": machines})
 
 
-def _subject(records: Sequence[Mapping[str, Any]]) -> list[Any]:
+def _moved(rounds: Iterable[CellRound], folder: str) -> list[CellRound]:
+    """The rounds of a cell whose logs lie in a folder."""
+    return [one.model_copy(update={"log": f"{folder}/{one.log}"}) for one in rounds]
+
+
+def _subject(records: Sequence[SmokeRecord]) -> list[SubjectTree]:
     """The trees of all points, each once: several kinds of hardware run the same."""
-    found: list[Any] = []
+    subject: list[SubjectTree] = []
     for record in records:
-        found += [tree for tree in record["subject"] if tree not in found]
-    return found
+        subject += [tree for tree in record.subject if tree not in subject]
+    return subject
 
 
-def _each(records: Sequence[Mapping[str, Any]], key: str) -> str:
-    return ", ".join(dict.fromkeys(record["engine"][key] for record in records))
+def _each(names: Iterable[str]) -> str:
+    return ", ".join(dict.fromkeys(names))

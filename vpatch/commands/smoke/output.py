@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import Self
 
 from vpatch.console.document import OutputModel
 from vpatch.evidence.records import SmokeRecord
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 
 class SmokeOutput(OutputModel):
@@ -21,5 +18,5 @@ class SmokeOutput(OutputModel):
     """What results.json has."""
 
     @classmethod
-    def of(cls, folder: Path, record: Mapping[str, Any]) -> Self:
-        return cls.model_validate({"folder": folder, "record": record})
+    def of(cls, folder: Path, record: SmokeRecord) -> Self:
+        return cls(folder=folder, record=record)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from contextlib import ExitStack
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from vpatch.commands.smoke.joined_record import joined
 from vpatch.commands.smoke.point import PointRun
@@ -19,7 +19,7 @@ from vpatch.engine.kinds import KINDS
 from vpatch.errors import VpatchError, combine, distinct
 from vpatch.evidence.collecting import collected, dated
 from vpatch.evidence.store import LOGS, POINTS, write_evidence
-from vpatch.evidence.subject import subject_of, subject_of_locks
+from vpatch.evidence.subject import subject_trees, subject_trees_of_locks
 from vpatch.harness.machine import this_machine
 from vpatch.runs.targets import (
     PlannedTrees,
@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from vpatch.commands.smoke.prove import OnResult
     from vpatch.commands.smoke.request import SmokeOptions
     from vpatch.declare.smoke import Smoke
+    from vpatch.evidence.records import SmokeRecord, SubjectTree
     from vpatch.runs.matrix import MatrixPoint, RecipeMatrix
     from vpatch.workspace.context import Context
     from vpatch.workspace.selection import Request, Selection
@@ -51,7 +52,7 @@ class _Planned:
     point: MatrixPoint | None
     trees: PlannedTrees
     smoke: Smoke
-    subject: Sequence[dict[str, Any]]
+    subject: Sequence[SubjectTree]
     plan: str | None = None
 
 
@@ -77,7 +78,7 @@ def smoke_on_cluster(
         elif matrix is None:
             found, smoke = planned_smoke(context, request, options)
             trees = planned_trees(context, found, stack, asked_for=bool(request.patches))
-            planned = [_Planned(None, trees, smoke, subject_of(trees.plans))]
+            planned = [_Planned(None, trees, smoke, subject_trees(trees.plans))]
             title = found[0].recipe or trees.version
         else:
             planned = _points(context, request, options, matrix, stack)
@@ -85,7 +86,7 @@ def smoke_on_cluster(
         title = f"{title}-{options.engine or ('image' if options.image else 'cluster')}"
         run = _Points(context, request, options, matrix, planned)
 
-        def make(points: Sequence[PointRun]) -> list[dict[str, Any]]:
+        def make(points: Sequence[PointRun]) -> list[SmokeRecord]:
             return run_smoke_on_cluster(points, options.cluster, root, context.progress, on_result)
 
         return run.collect(root, title, make)
@@ -100,7 +101,7 @@ def _planned_image(
     smoke = smoke_plan_of(context, plan)
     named = options.model is not None
     require_trust_in_folders(context, plan, smoke.models.values(), named=named)
-    subject = subject_of_locks(*found.locks)
+    subject = subject_trees_of_locks(*found.locks)
     return _Planned(
         None, trees_in_image(found), smoke, subject, plan
     ), found.lock.recipe or found.version
@@ -129,7 +130,7 @@ def smoke_matrix_here(
             refuse_missing(context, one.smoke.needs, models, machine, kind, [version])
         run = _Points(context, request, options, matrix, planned)
 
-        def make(points: Sequence[PointRun]) -> list[dict[str, Any]]:
+        def make(points: Sequence[PointRun]) -> list[SmokeRecord]:
             records = []
             for point in points:
                 with ExitStack() as engines:
@@ -170,7 +171,7 @@ def _points(
         except VpatchError as error:
             errors.append(error)
         else:
-            subject = subject_of(trees.plans)
+            subject = subject_trees(trees.plans)
             planned.append(_Planned(point, trees, matrix.plan_at(smoke, point.needs), subject))
     if errors:
         raise combine(distinct(errors))
@@ -195,7 +196,7 @@ class _Points:
         self,
         root: Path,
         title: str,
-        make: Callable[[Sequence[PointRun]], list[dict[str, Any]]],
+        make: Callable[[Sequence[PointRun]], list[SmokeRecord]],
         engine: str | None = None,
     ) -> SmokeResult:
         """Let `make` run all points, and write their evidence into a new folder of `root`."""
@@ -228,18 +229,18 @@ class _Points:
             point.slug if point else name,
             one.smoke,
             this_machine(),
-            list(one.subject),
+            one.subject,
             asked,
         )
         return PointRun(request, one.trees, folder, point.name if point else "")
 
-    def _joined(self, records: Sequence[dict[str, Any]], name: str) -> dict[str, Any]:
+    def _joined(self, records: Sequence[SmokeRecord], name: str) -> SmokeRecord:
         points = [one.point for one in self.planned if one.point is not None]
-        said = [
+        named = [
             {"name": point.name, "folder": f"{POINTS}/{point.slug}", **point.said}
             for point in points
         ]
         plan = smoke_plan_of(self.context, self.options.plan or self.request.recipe)
         return joined(
-            records, said, name=name, plan=plan.model_dump(mode="json", exclude_none=True)
+            records, named, name=name, plan=plan.model_dump(mode="json", exclude_none=True)
         )

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from vpatch.commands.smoke.cells import Cell
     from vpatch.commands.smoke.run import CellResult
     from vpatch.declare.smoke import Model, Smoke
+    from vpatch.evidence.records import SmokeRecord, SubjectTree
     from vpatch.harness.machine import Machine
     from vpatch.harness.target import ExecutionTarget, Phase
     from vpatch.library.patch import Patch
@@ -45,7 +46,7 @@ class SmokeRequest:
 
     name: str
     asked: Mapping[str, Any]
-    subject: Sequence[Mapping[str, Any]]
+    subject: Sequence[SubjectTree]
     smoke: Smoke
     models: Mapping[str, Model]
     cells: Sequence[Cell]
@@ -62,7 +63,7 @@ def run_smoke(
     workdir: Path,
     progress: Progress,
     on_result: OnResult,
-) -> dict[str, Any]:
+) -> SmokeRecord:
     """Run a request on its target, and write evidence to `workdir`.
 
     `on_result` gets what was found, cell by cell.

@@ -7,7 +7,22 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from vpatch import __version__
 from vpatch.commands.smoke.checks import speed_of, total
-from vpatch.evidence.records import SCHEMA_VERSION
+from vpatch.evidence.records import (
+    SCHEMA_VERSION,
+    CellRecord,
+    CellRound,
+    CheckRecord,
+    ClusterMachine,
+    LostAttempt,
+    RoundCounters,
+    RoundFault,
+    RunEngine,
+    RunImage,
+    RunMachine,
+    RunModel,
+    SmokeRecord,
+    SymptomRecord,
+)
 from vpatch.evidence.smoke_report import result_of
 from vpatch.evidence.subject import digest_of_subject
 from vpatch.harness.sandbox import inherited
@@ -20,11 +35,13 @@ if TYPE_CHECKING:
     from vpatch.commands.smoke.checks import Check
     from vpatch.commands.smoke.run import CellResult, CellRun
     from vpatch.declare.smoke import Smoke
+    from vpatch.evidence.records import SubjectTree
     from vpatch.harness.machine import Machine
     from vpatch.harness.measured import Measured
     from vpatch.harness.models import PreparedModel
     from vpatch.harness.target import Phase
     from vpatch.library.patch import Patch
+    from vpatch.logs.symptoms import Sighting
 
 
 @dataclass(frozen=True)
@@ -34,7 +51,7 @@ class SmokeRun:
     name: str
     made: str
     asked: Mapping[str, Any]
-    subject: Sequence[Mapping[str, Any]]
+    subject: Sequence[SubjectTree]
     plan: Smoke
     target: RunTarget
     machine: Machine
@@ -59,104 +76,115 @@ class RunTarget(Protocol):
     def image(self) -> Mapping[str, Any] | None: ...
 
 
-def record_of(ran: SmokeRun) -> dict[str, Any]:
-    record = {
-        "schema_version": SCHEMA_VERSION,
-        "kind": "smoke",
-        "vpatch": __version__,
-        "name": ran.name,
-        "made": ran.made,
-        "digest": digest_of_subject(ran.subject),
-        "asked": dict(ran.asked),
-        "subject": list(ran.subject),
-        "engine": {"kind": ran.target.kind, "vllm": ran.target.version},
-        "machine": asdict(ran.machine),
-        "models": {
-            name: {"model": one.described, "digest": one.digest}
+def record_of(ran: SmokeRun) -> SmokeRecord:
+    cells = [_cell(result) for result in ran.results]
+    imports = {phase: _checks(checks) for phase, checks in ran.imports.items()}
+    image, machines = ran.target.image, ran.machines
+    record = SmokeRecord(
+        schema_version=SCHEMA_VERSION,
+        kind="smoke",
+        vpatch=__version__,
+        name=ran.name,
+        made=ran.made,
+        digest=digest_of_subject(ran.subject),
+        asked=dict(ran.asked),
+        subject=list(ran.subject),
+        engine=RunEngine(kind=ran.target.kind, vllm=ran.target.version),
+        machine=RunMachine.model_validate(ran.machine, from_attributes=True),
+        models={
+            name: RunModel(model=one.described, digest=one.digest)
             for name, one in ran.checkpoints.items()
         },
-        "plan": ran.plan.model_dump(mode="json", exclude_none=True),
-        "imports": {phase: [asdict(c) for c in checks] for phase, checks in ran.imports.items()},
-        "cells": [_cell(result) for result in ran.results],
+        plan=ran.plan.model_dump(mode="json", exclude_none=True),
+        imports=imports,
+        cells=cells,
         # A container is given none of it.
-        "inherited": {} if ran.target.image or ran.machines is not None else inherited(),
-        "symptoms": _symptoms(ran),
-    }
-    if ran.target.image:
-        record["image"] = dict(ran.target.image)
-    if ran.machines is not None:
-        record["machines"] = {name: dict(facts) for name, facts in ran.machines.items()}
-    return record | {"result": result_of(record)}
+        inherited={} if image or machines is not None else inherited(),
+        symptoms=_symptoms(ran),
+        result=result_of(cells, imports),
+    )
+    # A key that says nothing stays away.
+    if image:
+        record = record.model_copy(update={"image": RunImage.model_validate(image)})
+    if machines is not None:
+        nodes = {name: ClusterMachine.model_validate(facts) for name, facts in machines.items()}
+        record = record.model_copy(update={"machines": nodes})
+    return record
 
 
-def _cell(result: CellResult) -> dict[str, Any]:
+def _checks(checks: Sequence[Check]) -> list[CheckRecord]:
+    return [CheckRecord.model_validate(check, from_attributes=True) for check in checks]
+
+
+def _cell(result: CellResult) -> CellRecord:
     cell = result.cell
-    return {
-        "phase": result.phase,
-        "cell": cell.name,
-        "verdict": result.verdict,
-        "checks": [asdict(check) for check in result.checks],
-        "k": cell.k,
-        "model": cell.model,
-        "mode": cell.mode,
-        "tensor_parallel": cell.tensor_parallel,
-        "flags": dict(cell.flags),
-        "environment": dict(cell.environment),
-        "sampling": cell.sampling_arguments,
-        "max_tokens": cell.max_tokens,
-        "long_tokens": cell.long_tokens,
-        "prompts": cell.prompts,
-        "rounds": [_round(visit) for visit in result.visits],
-    }
+    return CellRecord(
+        phase=result.phase,
+        cell=cell.name,
+        verdict=result.verdict,
+        checks=_checks(result.checks),
+        k=cell.k,
+        model=cell.model,
+        mode=cell.mode,
+        tensor_parallel=cell.tensor_parallel,
+        flags=dict(cell.flags),
+        environment=dict(cell.environment),
+        sampling=cell.sampling_arguments,
+        max_tokens=cell.max_tokens,
+        long_tokens=cell.long_tokens,
+        prompts=list(cell.prompts),
+        rounds=[_round(visit) for visit in result.visits],
+    )
 
 
-def _round(visit: CellRun) -> dict[str, Any]:
-    document: dict[str, Any] = {"log": f"logs/{visit.log.name}"}
-    if visit.there is not None:
-        lost = [{"node": node, "why": why} for node, why in visit.there.lost]
-        document |= {"node": visit.there.node, "lost": lost}
+def _round(visit: CellRun) -> CellRound:
+    log = f"logs/{visit.log.name}"
     if visit.measured is None:
-        return document | {"skipped": visit.skipped}
-    return document | _measured(visit.measured)
+        one = CellRound(log=log, skipped=visit.skipped)
+    else:
+        one = _measured(log, visit.measured)
+    if visit.there is None:
+        return one
+    lost = [LostAttempt(node=node, why=why) for node, why in visit.there.lost]
+    return one.model_copy(update={"node": visit.there.node, "lost": lost})
 
 
-def _measured(measured: Measured) -> dict[str, Any]:
-    counters, fault = total(measured), measured.fault
-    return {
-        "load_seconds": measured.load_seconds,
-        "memory_bytes": measured.memory,
-        "gpu_memory_bytes": measured.gpu_memory,
-        "tokens_per_second": speed_of(measured),
-        "speculative": measured.speculative and dict(measured.speculative),
-        "counters": asdict(counters) | {"rate": counters.rate, "length": counters.length},
-        "passes": {name: asdict(one) for name, one in measured.passes.items()},
-        "server": measured.server and asdict(measured.server),
-        "fault": fault and fault.recorded(),
-    }
+def _measured(log: str, measured: Measured) -> CellRound:
+    fault = measured.fault
+    return CellRound(
+        log=log,
+        load_seconds=measured.load_seconds,
+        memory_bytes=measured.memory,
+        gpu_memory_bytes=measured.gpu_memory,
+        tokens_per_second=speed_of(measured),
+        speculative=measured.speculative and dict(measured.speculative),
+        counters=RoundCounters.model_validate(total(measured), from_attributes=True),
+        passes={name: asdict(one) for name, one in measured.passes.items()},
+        server=measured.server and asdict(measured.server),
+        fault=fault and RoundFault.model_validate(fault, from_attributes=True),
+    )
 
 
-def _symptoms(ran: SmokeRun) -> list[dict[str, Any]]:
+def _symptoms(ran: SmokeRun) -> list[SymptomRecord]:
     """Which known symptoms the logs show, in which cells, what cures each, and if it was taken."""
-    taken = {patch["id"] for tree in ran.subject for patch in tree["patches"]}
-    found: list[dict[str, Any]] = []
-    for result in ran.results:
-        for visit in result.visits:
-            if visit.measured is not None:
-                found += [
-                    {
-                        "phase": result.phase,
-                        "cell": result.cell.name,
-                        "patch": sighting.patch.id,
-                        "taken": sighting.patch.id in taken,
-                        "symptom": sighting.symptom,
-                        "log": f"logs/{visit.log.name}",
-                        "line": sighting.line,
-                    }
-                    for sighting in _sighted(visit.log, ran.patches)
-                ]
-    return found
+    taken = {patch.id for tree in ran.subject for patch in tree.patches}
+    return [
+        SymptomRecord(
+            phase=result.phase,
+            cell=result.cell.name,
+            patch=sighting.patch.id,
+            taken=sighting.patch.id in taken,
+            symptom=sighting.symptom,
+            log=f"logs/{visit.log.name}",
+            line=sighting.line,
+        )
+        for result in ran.results
+        for visit in result.visits
+        if visit.measured is not None
+        for sighting in _sighted(visit.log, ran.patches)
+    ]
 
 
-def _sighted(log: Path, patches: Sequence[Patch]) -> Sequence[Any]:
+def _sighted(log: Path, patches: Sequence[Patch]) -> Sequence[Sighting]:
     with log.open(encoding="utf-8", errors="replace") as lines:
         return find_symptoms(lines, patches)

@@ -15,9 +15,11 @@ from vpatch.util.urls import redact
 from vpatch.workspace import selection
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
 
     from vpatch.declare.smoke import Model, Smoke
+    from vpatch.evidence.records import SmokeRecord, SubjectTree
     from vpatch.harness.machine import Machine
     from vpatch.workspace.context import Context
 
@@ -108,7 +110,7 @@ class SmokeOptions:
         title: str,
         smoke: Smoke,
         machine: Machine,
-        subject: list[dict[str, Any]],
+        subject: Sequence[SubjectTree],
         asked: dict[str, Any],
     ) -> SmokeRequest:
         return SmokeRequest(
@@ -130,13 +132,13 @@ class SmokeOptions:
 class SmokeResult:
     """Evidence that was written: `record` is its content, `folder` is where it is."""
 
-    record: dict[str, Any]
+    record: SmokeRecord
     folder: Path
 
     @property
     def passed(self) -> bool:
         """Whether every check with the patches passed."""
-        return bool(self.record["result"] == "passed")
+        return self.record.result == "passed"
 
 
 def planned_smoke(

@@ -19,7 +19,7 @@ from vpatch.commands.smoke.request import (
 from vpatch.engine.kinds import KINDS
 from vpatch.errors import UsageError
 from vpatch.evidence.collecting import collected, dated, refuse_name
-from vpatch.evidence.subject import subject_of, subject_of_locks
+from vpatch.evidence.subject import subject_trees, subject_trees_of_locks
 from vpatch.harness.machine import this_machine
 from vpatch.harness.target import InstalledTarget
 from vpatch.image.mode import laid_over_digests
@@ -120,7 +120,7 @@ def engine_request(
     title = f"{found[0].recipe or version}-{kind}"
     asked = asked_of(context, request, options) | {"engine": engine}
     return options.smoke_request(
-        context, title, smoke_plan, machine, subject_of(plans), asked
+        context, title, smoke_plan, machine, subject_trees(plans), asked
     ), target
 
 
@@ -139,7 +139,7 @@ def installed_request(
     title = f"{lock.recipe or engine.version}-{engine.kind}-installed"
     asked = asked_of(context, selection.Request(), options) | {"plan": plan}
     smoke_request = options.smoke_request(
-        context, title, smoke_plan, machine, subject_of_locks(lock), asked
+        context, title, smoke_plan, machine, subject_trees_of_locks(lock), asked
     )
     return smoke_request, InstalledTarget(engine, laid_over_digests(lock))
 
@@ -161,5 +161,5 @@ def image_request(
     title = f"{found.lock.recipe or found.version}-{found.kind}-image"
     asked = asked_of(context, selection.Request(), options) | {"plan": plan}
     return options.smoke_request(
-        context, title, smoke_plan, machine, subject_of_locks(*found.locks), asked
+        context, title, smoke_plan, machine, subject_trees_of_locks(*found.locks), asked
     ), target

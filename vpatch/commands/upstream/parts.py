@@ -11,16 +11,18 @@ import libcst as cst
 from vpatch.commands.upstream.proof import Proven
 from vpatch.commands.upstream.prose import unwrapped
 from vpatch.evidence.behaviour import command_of_test
+from vpatch.evidence.documents import document_of
+from vpatch.evidence.records import BehaviourTestRecord, upgraded
 from vpatch.evidence.smoke_report import command_of, report_of
-from vpatch.evidence.store import is_test
 from vpatch.planning.view import parse
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Sequence
 
     from vpatch.commands.upstream.duplicates import Searched
     from vpatch.declare.patch import PatchDeclaration, Proposal
     from vpatch.declare.target import Part, Target
+    from vpatch.evidence.records import EvidenceRecord
     from vpatch.evidence.store import Evidence
     from vpatch.library.patch import Patch
 
@@ -83,7 +85,7 @@ def _commands(patch: Patch, proposal: Proposal) -> str:
 def _results(proposal: Proposal, proven: Proven, branch: str) -> Iterator[str]:
     """What each test says without the change and with it: first those that upstream gets."""
     proven = _inert(proven)
-    versions = sorted({e.record["engine"]["vllm"] for e in proven.all_evidence})
+    versions = sorted({e.record.engine.vllm for e in proven.all_evidence})
     if versions:
         yield (
             f"**Results**, of vLLM {', '.join(versions)} as it is installed, without this change "
@@ -93,23 +95,28 @@ def _results(proposal: Proposal, proven: Proven, branch: str) -> Iterator[str]:
         )
     places = {one.test: one.at for one in proposal.tests}
     for test in sorted(proven.tests, key=lambda test: test not in places):
-        record = proven.tests[test].record
-        what = (
-            f"The test in `{places[test]}`" if test in places else "Further tests, not added here"
-        )
-        on_top = record["proof"].get("on-top-of")
-        also = ""
-        if on_top:
-            named = ", ".join(f"`{patch_id}`" for patch_id in on_top)
-            also = f" (both with {named} applied as well, without which it does not run)"
-        yield f"{what}, on {_where(record)}{also}:"
-        yield "\n".join(_before_and_after(record))
+        yield from _texts_of(proven.tests[test].record, places.get(test))
     for evidence in proven.smoke:
-        report = report_of(evidence.record).strip()
+        yield from _texts_of(evidence.record, None)
+
+
+def _texts_of(record: EvidenceRecord, place: str | None) -> Iterator[str]:
+    """What a record shows; `place` is where upstream gets the test."""
+    if not isinstance(record, BehaviourTestRecord):
+        report = report_of(record).strip()
         yield (
-            f"<details>\n<summary>End to end on {_where(evidence.record)}: "
-            f"{evidence.record['result']}</summary>\n\n{report}\n\n</details>"
+            f"<details>\n<summary>End to end on {_where(record)}: "
+            f"{record.result}</summary>\n\n{report}\n\n</details>"
         )
+        return
+    what = f"The test in `{place}`" if place else "Further tests, not added here"
+    on_top = record.proof.get("on-top-of")
+    also = ""
+    if on_top:
+        named = ", ".join(f"`{patch_id}`" for patch_id in on_top)
+        also = f" (both with {named} applied as well, without which it does not run)"
+    yield f"{what}, on {_where(record)}{also}:"
+    yield "\n".join(_before_and_after(record))
 
 
 # What GitHub would obey in a text that only reports: HTML, names of people and of threads, links,
@@ -130,7 +137,7 @@ def _inert(proven: Proven) -> Proven:
 
 
 def _inert_evidence(evidence: Evidence) -> Evidence:
-    return replace(evidence, record=_inert_value(evidence.record))
+    return replace(evidence, record=upgraded(_inert_value(document_of(evidence.record))))
 
 
 def _inert_value(value: Any, key: str = "") -> Any:
@@ -145,26 +152,29 @@ def _inert_value(value: Any, key: str = "") -> Any:
 
 
 def _commands_of(proven: Proven) -> list[str]:
-    made = [
-        command_of_test(e.record) if is_test(e.record) else command_of(e.record["asked"])
-        for e in proven.all_evidence
-    ]
-    return list(dict.fromkeys(made))
+    records = (evidence.record for evidence in proven.all_evidence)
+    return list(dict.fromkeys(map(_command_of, records)))
 
 
-def _where(record: Mapping[str, Any]) -> str:
-    engine, machine = record["engine"], record["machine"]
-    gpus = [gpu["name"] for gpu in machine["gpus"]]
-    return f"vLLM {engine['vllm']} ({engine['kind']}), {', '.join(gpus) or machine['processor']}"
+def _command_of(record: EvidenceRecord) -> str:
+    return (
+        command_of_test(record) if isinstance(record, BehaviourTestRecord) else command_of(record)
+    )
 
 
-def _before_and_after(record: Mapping[str, Any]) -> Iterator[str]:
-    after = {test["name"]: test["outcome"] for test in record["runs"]["patched"]}
+def _where(record: EvidenceRecord) -> str:
+    engine, machine = record.engine, record.machine
+    gpus = ", ".join(gpu.name for gpu in machine.gpus)
+    return f"vLLM {engine.vllm} ({engine.kind}), {gpus or machine.processor}"
+
+
+def _before_and_after(record: BehaviourTestRecord) -> Iterator[str]:
+    after = {test.name: test.outcome for test in record.runs.patched}
     yield "| test | without | with | what it says without |"
     yield "|---|---|---|---|"
-    for test in record["runs"]["pristine"]:
-        name, said = test["name"], _one_line(test["message"])
-        yield f"| `{_cell(name)}` | {test['outcome']} | {after.get(name, '-')} | {said} |"
+    for test in record.runs.pristine:
+        message, patched = _one_line(test.message), after.get(test.name, "-")
+        yield f"| `{_cell(test.name)}` | {test.outcome} | {patched} | {message} |"
 
 
 def _one_line(message: str) -> str:

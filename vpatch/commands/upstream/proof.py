@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from difflib import SequenceMatcher
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from vpatch.evidence.store import is_test, tampered
+from vpatch.evidence.records import BehaviourTestRecord
+from vpatch.evidence.store import tampered
 from vpatch.planning.definitions import changed_names
 from vpatch.util.digest import digest_of
 from vpatch.util.matching import PatternFaultError, found_in
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from vpatch.declare.patch import Hardware, Proof, Proposal
+    from vpatch.evidence.records import EvidenceRecord, SmokeRecord, SubjectPatch
     from vpatch.evidence.store import Evidence
     from vpatch.library.patch import Patch
     from vpatch.planning.state import Change, Decision
@@ -60,7 +62,7 @@ class Judge:
     decision: Decision
     days: int
     now: datetime
-    decide: Callable[[Mapping[str, Any]], Decision]
+    decide: Callable[[EvidenceRecord], Decision]
 
     def proven(self, found: Sequence[Evidence]) -> Proven:
         """Sort evidence; what is for other patches is passed over without a word."""
@@ -68,26 +70,27 @@ class Judge:
         smoke: list[Evidence] = []
         rejected = []
         for evidence in found:
-            if not self._concerns(evidence.record):
+            record = evidence.record
+            if not self._concerns(record):
                 continue
             reason = self._against(evidence)
             if reason is not None:
                 rejected.append(f"{evidence.name}: {reason}")
-            elif is_test(evidence.record):
-                tests[evidence.record["test"]["file"]] = evidence  # the oldest come first
+            elif isinstance(record, BehaviourTestRecord):
+                tests[record.test.file] = evidence  # the oldest come first
             else:
                 smoke.append(evidence)
         return Proven(tests, tuple(smoke[-1:]), tuple(rejected))
 
-    def _concerns(self, record: Mapping[str, Any]) -> bool:
-        if is_test(record):
-            return bool(record.get("patch") == self.patch.id)
+    def _concerns(self, record: EvidenceRecord) -> bool:
+        if isinstance(record, BehaviourTestRecord):
+            return record.patch == self.patch.id
         return self._entry(record) is not None
 
-    def _entry(self, record: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    def _entry(self, record: EvidenceRecord) -> SubjectPatch | None:
         """What a record's subject says of the patch."""
-        entries = (one for tree in record.get("subject", ()) for one in tree["patches"])
-        return next((one for one in entries if one["id"] == self.patch.id), None)
+        entries = (one for tree in record.subject for one in tree.patches)
+        return next((one for one in entries if one.id == self.patch.id), None)
 
     def _against(self, evidence: Evidence) -> str | None:
         """Why evidence does not count."""
@@ -97,50 +100,51 @@ class Judge:
         record = evidence.record
         entry = self._entry(record)
         reasons = (
-            None if record["result"] == "passed" else "it is of a run that failed",
+            None if record.result == "passed" else "it is of a run that failed",
             None
-            if entry and entry["digest"] == self.patch.digest
+            if entry and entry.digest == self.patch.digest
             else "it is for another content of the patch",
             self._too_old(record),
             unfit(self.proposal.needs, record),
-            self._other_test(record) if is_test(record) else self._other_patches(record),
+            self._other_test(record)
+            if isinstance(record, BehaviourTestRecord)
+            else self._other_patches(record),
         )
         return next((one for one in reasons if one), None) or self._other_code(record)
 
-    def _too_old(self, record: Mapping[str, Any]) -> str | None:
+    def _too_old(self, record: EvidenceRecord) -> str | None:
         try:
-            age = self.now - utc_time(record["made"])
+            age = self.now - utc_time(record.made)
         except ValueError:
-            return f"it does not say when it was made: {record['made'][:_SHOWN]!r}"
+            return f"it does not say when it was made: {record.made[:_SHOWN]!r}"
         if age < -_AHEAD:
-            return f"it says that it was made in the future: {record['made'][:_SHOWN]}"
+            return f"it says that it was made in the future: {record.made[:_SHOWN]}"
         if age <= timedelta(days=self.days):
             return None
         return f"it is {age.days} days old, and at most {self.days} count"
 
-    def _other_test(self, record: Mapping[str, Any]) -> str | None:
-        file = self.patch.folder / record["test"]["file"]
-        if not file.is_file() or digest_of(file.read_bytes()) != record["test"]["digest"]:
+    def _other_test(self, record: BehaviourTestRecord) -> str | None:
+        file = self.patch.folder / record.test.file
+        if not file.is_file() or digest_of(file.read_bytes()) != record.test.digest:
             return "its test has changed since"
         declared = [p.model_dump(mode="json", exclude_defaults=True) for p in self._proofs]
-        return None if record["proof"] in declared else "what is declared of its test has changed"
+        return None if record.proof in declared else "what is declared of its test has changed"
 
     @property
     def _proofs(self) -> Sequence[Proof]:
         return self.patch.declaration.proof
 
-    def _other_patches(self, record: Mapping[str, Any]) -> str | None:
+    def _other_patches(self, record: SmokeRecord) -> str | None:
         """A run with more than the patch shows what all of them do together."""
         mine = {self.patch.id, *self.patch.declaration.requires}
         mine |= {patch_id for proof in self._proofs for patch_id in proof.on_top_of}
-        ran = [one["id"] for tree in record["subject"] for one in tree["patches"]]
+        ran = [one.id for tree in record.subject for one in tree.patches]
         others = [patch_id for patch_id in ran if patch_id not in mine]
         return f"it is of a run with {', '.join(others)} as well" if others else None
 
-    def _other_code(self, record: Mapping[str, Any]) -> str | None:
+    def _other_code(self, record: EvidenceRecord) -> str | None:
         """Evidence is of a release, and upstream moved on: what is changed must be the same."""
-        files = [file for tree in record["subject"] for file in tree["files"]]
-        after = {file["path"]: file["after"] for file in files}
+        after = {file.path: file.after for tree in record.subject for file in tree.files}
         ours = self.decision.changes
         if all(after.get(path) == digest_of(change.after) for path, change in ours.items()):
             return None
@@ -187,15 +191,16 @@ def _edited(change: Change) -> list[tuple[tuple[bytes, ...], tuple[bytes, ...]]]
     ]
 
 
-def unfit(needs: Hardware, record: Mapping[str, Any]) -> str | None:
+def unfit(needs: Hardware, record: EvidenceRecord) -> str | None:
     """Say why a record is not of the hardware that is needed; None where it is."""
-    kind = record["engine"]["kind"]
+    kind = record.engine.kind
     if kind != needs.engine:
         return f"it ran on {kind}, and the patch needs {needs.engine}"
     if needs.gpu is None:
         return None
-    nodes = [node["machine"] for node in record.get("machines", {}).values()]
-    gpus = [gpu["name"] for machine in nodes or [record["machine"]] for gpu in machine["gpus"]]
+    nodes = [] if isinstance(record, BehaviourTestRecord) else (record.machines or {}).values()
+    machines = [node.machine for node in nodes] or [record.machine]
+    gpus = [gpu.name for machine in machines for gpu in machine.gpus]
     try:
         if gpus and found_in(needs.gpu, gpus) == gpus:
             return None

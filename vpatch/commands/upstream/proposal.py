@@ -3,30 +3,29 @@
 from __future__ import annotations
 
 from contextlib import ExitStack, contextmanager
-from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from vpatch.checkout.commits import changed_files
 from vpatch.commands.upstream.proof import IncomparableError
 from vpatch.commands.upstream.propose import Online, ProposalContext, branch_of
 from vpatch.commands.upstream.status import Known
 from vpatch.errors import UsageError, VpatchError, combine
 from vpatch.evidence.store import all_evidence
+from vpatch.evidence.subject import subject_files
 from vpatch.git.address import local_path
 from vpatch.git.origin import identity
 from vpatch.github.tokens import is_local
-from vpatch.planning.state import overall_changes
 from vpatch.source.index import parse_version
 from vpatch.source.spec import FolderSpec, GitSpec, PypiSpec, parse_tree
 from vpatch.workspace.plans import planned
 from vpatch.workspace.selection import with_required
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Sequence
 
     from vpatch.declare.target import Target
+    from vpatch.evidence.records import EvidenceRecord, SubjectPatch, SubjectPin
     from vpatch.library.patch import Patch
     from vpatch.planning.state import Decision
     from vpatch.source.entry import CachedTree
@@ -115,7 +114,7 @@ def proposal_context(
     for error in damaged:
         context.progress.note(f"{error.where}: {error.what}")
 
-    def decide(record: Mapping[str, Any]) -> Decision:
+    def decide(record: EvidenceRecord) -> Decision:
         return _decision_there(context, patch, target, record)
 
     return ProposalContext(
@@ -187,54 +186,55 @@ def _online(
 
 
 def _decision_there(
-    context: Context, patch: Patch, target: Target, record: Mapping[str, Any]
+    context: Context, patch: Patch, target: Target, record: EvidenceRecord
 ) -> Decision:
     """Plan again what a record is of, and return the decision on the patch there.
 
     Raises:
         IncomparableError: it cannot be had again as it was.
     """
-    trees = [tree for tree in record["subject"] if tree["pin"]["tree"] == target.tree]
+    trees = [tree for tree in record.subject if tree.pin.tree == target.tree]
     if not trees:
         raise IncomparableError(f"it is not for {target.tree}")
     tree = trees[0]
     try:
-        series = context.library.load([entry["id"] for entry in tree["patches"]])
-        _refuse_changed(series, tree["patches"])
-        wanted = _source_of(patch, tree["pin"], context.library.folder)
+        series = context.library.load([entry.id for entry in tree.patches])
+        _refuse_changed(series, tree.patches)
+        wanted = _source_of(patch, tree.pin, context.library.folder)
         with context.tree(*wanted) as source:
             plan = planned(context, series, source, to_write=True)
     except VpatchError as error:
         raise IncomparableError(
             f"the tree that it was made on cannot be made again: {error.what}"
         ) from error
-    if [asdict(file) for file in changed_files(overall_changes(plan))] != tree["files"]:
+    if subject_files(plan) != tree.files:
         raise IncomparableError("its patches now change the source in another way")
     return next(d for d in plan.decisions if d.patch.id == patch.id)
 
 
-def _refuse_changed(series: Sequence[Patch], recorded: Sequence[Mapping[str, Any]]) -> None:
-    if [patch.id for patch in series] != [entry["id"] for entry in recorded]:
+def _refuse_changed(series: Sequence[Patch], recorded: Sequence[SubjectPatch]) -> None:
+    if [patch.id for patch in series] != [entry.id for entry in recorded]:
         raise IncomparableError("its patches are not those of one run")
     for patch, entry in zip(series, recorded, strict=True):
-        if patch.digest != entry["digest"]:
+        if patch.digest != entry.digest:
             raise IncomparableError(f"it was made with {patch.id}, which has changed since")
 
 
-def _source_of(patch: Patch, pin: Mapping[str, Any], root: Path) -> tuple[TreeSpec, str | None]:
-    kind, origin = pin.get("kind"), pin.get("origin")
-    if kind == "pypi" and isinstance(pin["version"], str):
-        return PypiSpec(pin["tree"], pin["version"]), pin["digest"]
+def _source_of(patch: Patch, pin: SubjectPin, root: Path) -> tuple[TreeSpec, str | None]:
+    more = pin.model_extra or {}
+    kind, origin = more.get("kind"), more.get("origin")
+    if kind == "pypi" and pin.version is not None:
+        return PypiSpec(pin.tree, pin.version), pin.digest
     if kind == "git" and isinstance(origin, str):
-        commit = pin["digest"].partition(":")[2]
-        return GitSpec(pin["tree"], origin, commit, root), pin["digest"]
+        commit = pin.digest.partition(":")[2]
+        return GitSpec(pin.tree, origin, commit, root), pin.digest
     # A tree that a proof brings along, or a folder of somebody's.
-    places = (proof.trees.get(pin["tree"]) for proof in patch.declaration.proof)
+    places = (proof.trees.get(pin.tree) for proof in patch.declaration.proof)
     place = next((one for one in places if one), None)
     folder = str(patch.folder / place) if place else origin
     if kind in {"pypi", "git"} or not isinstance(folder, str):
         raise IncomparableError("it does not say where its source came from")
-    return FolderSpec(pin["tree"], folder, root), pin["digest"]
+    return FolderSpec(pin.tree, folder, root), pin.digest
 
 
 def hooks_refused(context: Context, name: str, *, no_hooks: bool) -> tuple[str, str | None] | None:

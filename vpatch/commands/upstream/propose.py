@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from vpatch.checkout.hooks import run_hooks
 from vpatch.commands.upstream import body, gates, rules
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from vpatch.commands.upstream.status import Known
     from vpatch.declare.patch import Proposal, Upstream
     from vpatch.declare.target import Target
+    from vpatch.evidence.records import EvidenceRecord
     from vpatch.evidence.store import Evidence
     from vpatch.github.client import GitHub, Pull
     from vpatch.library.patch import Patch
@@ -75,7 +76,7 @@ class ProposalContext:
     decisions: Sequence[Decision]
     evidence: Sequence[Evidence]
     evidence_folder: str
-    decide: Callable[[Mapping[str, Any]], Decision]
+    decide: Callable[[EvidenceRecord], Decision]
     person: tuple[str, str] | None
     now: datetime
     hooks_home: Path
