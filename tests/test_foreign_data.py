@@ -768,7 +768,7 @@ def test_evidence_of_no_time_proves_nothing(made):
     from vpatch.commands.upstream.proof import Judge
 
     judge = type("Judge", (), {"now": datetime.now(UTC), "days": 30})()
-    assert "does not say when" in Judge._too_old(judge, {"made": made})
+    assert "does not say when" in Judge._too_old(judge, SimpleNamespace(made=made))
 
 
 @pytest.mark.parametrize("version", ["9" * 5000, "²", "1.2.x"])
