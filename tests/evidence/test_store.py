@@ -17,7 +17,7 @@ from in_toto_attestation.v1.statement import Statement
 from in_toto_attestation.v1.statement_pb2 import Statement as StatementMessage
 from pydantic import BaseModel
 
-from tests.commands.smoke.builders import PASSING, PIN, SUBJECT, record_of_run, result_of
+from tests.commands.smoke.builders import PASSING, PIN, SUBJECT, record_of_run, result_of, smoke_of
 from tests.helpers import fails
 from tests.projects import snapshot
 from tests.waiting import until
@@ -27,7 +27,7 @@ from vpatch.errors import ExitCode
 from vpatch.evidence.claim import claimed
 from vpatch.evidence.collecting import collected
 from vpatch.evidence.documents import document_of
-from vpatch.evidence.records import MatrixPointRecord, SmokeRecord, upgraded
+from vpatch.evidence.records import ClusterMachine, MatrixPointRecord, SmokeRecord, upgraded
 from vpatch.evidence.store import (
     all_evidence,
     read_evidence,
@@ -85,11 +85,11 @@ def test_what_is_written_is_what_is_read(tmp_path):
 
 def test_keys_have_the_order_that_they_always_had(tmp_path):
     (tmp_path / "log").touch()
-    machines = {"n": {"machine": {"processor": "p", "cores": 1, "memory": 1, "gpus": []}}}
-    machines["n"]["inherited"] = {}
-    record = record_of_run(tmp_path / "log", machines=machines)
+    machine = {"processor": "p", "cores": 1, "memory": 1, "gpus": []}
+    node = ClusterMachine.model_validate({"machine": machine, "inherited": {}})
+    record = record_of_run(tmp_path / "log", machines={"n": node})
     point = {"name": "p", "folder": "points/p", "patches": "all"}
-    document = document_of(joined([record], [point], name="all", plan={}))
+    document = document_of(joined([record], [point], name="all", plan=smoke_of()))
     assert list(document) == [
         *("schema_version", "kind", "vpatch", "name", "made", "digest", "asked", "subject"),
         *("engine", "machine", "models", "plan", "imports", "cells", "inherited", "symptoms"),

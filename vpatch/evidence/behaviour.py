@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from vpatch.declare.patch import Proof
-    from vpatch.evidence.records import RunResult, SubjectTree
+    from vpatch.evidence.records import OptionValue, RunResult, SubjectTree
     from vpatch.harness.behaviour import Behaviour, TestResult
     from vpatch.harness.machine import Machine
     from vpatch.library.patch import Patch
@@ -37,7 +37,7 @@ class ProofRun:
 
     name: str
     made: str
-    asked: Mapping[str, str | None]
+    asked: Mapping[str, OptionValue]
     subject: Sequence[SubjectTree]
     patch: Patch
     proof: Proof

@@ -7,7 +7,8 @@ options. Version 1 of a record had hyphens in its keys, and said its version as 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any, Literal
 
 from pydantic import (
     AliasChoices,
@@ -18,15 +19,14 @@ from pydantic import (
     TypeAdapter,
 )
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
 SCHEMA_VERSION = 2
 # As it was written: a report that is made again must show the same digits.
 Number = int | float
 CheckVerdict = Literal["pass", "fail", "not run"]
 RunResult = Literal["passed", "failed"]
 Phases = Literal["before", "after"]
+# What the command line says of an option.
+OptionValue = str | int | bool | Sequence[str] | None
 
 
 def _either(name: str) -> str | AliasChoices:

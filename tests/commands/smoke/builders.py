@@ -8,17 +8,15 @@ from typing import Any
 
 from vpatch.commands.smoke.cells import Cell
 from vpatch.commands.smoke.checks import Check
-from vpatch.commands.smoke.record import SmokeRun, record_of
+from vpatch.commands.smoke.record import SmokeRun, machine_record, record_of
 from vpatch.commands.smoke.run import CellResult, CellRun
 from vpatch.declare.smoke import Sampling, Smoke, Timeouts
-from vpatch.engine.environment import Engine
 from vpatch.evidence.documents import document_of
-from vpatch.evidence.records import SubjectTree, upgraded
+from vpatch.evidence.records import RunEngine, SubjectTree, upgraded
 from vpatch.harness.machine import Gpu, Machine
 from vpatch.harness.measured import Fault, Measured, Output, Pass, Served
 from vpatch.harness.models import PreparedModel
 from vpatch.harness.predict import Counters, counters_of, last_token, tokens_after
-from vpatch.harness.target import EngineTarget
 
 DIGESTS = {"vllm/a.py": "sha256:1"}
 PROMPTS = ((5, 0), (5, 17))
@@ -139,8 +137,11 @@ def record_of_run(log, results=None, **keys):
         "asked": ASKED,
         "subject": [deepcopy(SUBJECT)],
         "plan": smoke_of(),
-        "target": EngineTarget(Engine(log, log, "cpu", "0.23.0"), ()),
-        "machine": Machine("Linux", "a processor", 2, 16.0, (Gpu("H200", "9.0", 139.8, "570"),)),
+        "engine": RunEngine(kind="cpu", vllm="0.23.0"),
+        "image": None,
+        "machine": machine_record(
+            Machine("Linux", "a processor", 2, 16.0, (Gpu("H200", "9.0", 139.8, "570"),))
+        ),
         "checkpoints": {
             "m": PreparedModel("m", log, "synthetic: all", "sha256:" + "d" * 64, "all")
         },

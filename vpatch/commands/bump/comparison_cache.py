@@ -5,16 +5,17 @@ from __future__ import annotations
 import hashlib
 import json
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from pydantic import TypeAdapter
 
 from vpatch.commands.bump.changed_code import ChangedCode
 from vpatch.commands.bump.changes import changed_code
-from vpatch.commands.bump.code import CodePlace
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from vpatch.commands.bump.changes import ReleaseSide
+
+_CHANGES = TypeAdapter(list[ChangedCode])
 
 
 def compared(old: ReleaseSide, new: ReleaseSide) -> list[ChangedCode]:
@@ -27,7 +28,7 @@ def compared(old: ReleaseSide, new: ReleaseSide) -> list[ChangedCode]:
         [_digest(old), _digest(new)],
         lambda: [asdict(one) for one in changed_code(old, new)],
     )
-    return [_changed(row) for row in rows]
+    return _CHANGES.validate_python(rows)
 
 
 def _digest(side: ReleaseSide) -> bytes:
@@ -49,12 +50,3 @@ def _digest(side: ReleaseSide) -> bytes:
 
 def _sha256(text: bytes | None) -> str | None:
     return None if text is None else hashlib.sha256(text).hexdigest()
-
-
-def _changed(row: Mapping[str, Any]) -> ChangedCode:
-    before, patched, after = (_place(row[name]) for name in ("before", "patched", "after"))
-    return ChangedCode(row["kind"], row["edited"], before, patched, after, tuple(row["ours"]))
-
-
-def _place(row: Mapping[str, Any] | None) -> CodePlace | None:
-    return None if row is None else CodePlace(**{**row, "lines": tuple(row["lines"])})

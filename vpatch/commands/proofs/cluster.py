@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from vpatch.cluster.job import RESULT
 from vpatch.cluster.parcel import Parcel
@@ -16,7 +16,7 @@ from vpatch.errors import UnavailableError, UsageError, VpatchError, combine
 from vpatch.evidence.behaviour import ProofRun, record_of_test
 from vpatch.evidence.collecting import collected
 from vpatch.evidence.store import LOGS, write_evidence
-from vpatch.harness.behaviour import Behaviour, Run, TestResult
+from vpatch.harness.behaviour import Behaviour
 from vpatch.harness.machine import Machine
 from vpatch.harness.wire import from_json
 from vpatch.runs.cluster_run import ClusterRun, NodeTasks, kept_below
@@ -125,7 +125,7 @@ def _proven(
     kind = result["engine"]["kind"]
     if "idle" in result:
         return ProvenTest(patch, proof, kind, task.release, idle=result["idle"])
-    found = _behaviour(result["found"])
+    found = from_json(Behaviour, result["found"])
     name = f"{patch.id}-{Path(proof.test).stem}-{kind}-{began:%Y%m%d-%H%M%S}"
     if asked.root is None:
         return ProvenTest(patch, proof, kind, task.release, found)
@@ -153,11 +153,3 @@ def _proven(
         )
         write_evidence(collecting.workdir, record_of_test(ran))
     return ProvenTest(patch, proof, kind, task.release, found, asked.root / collecting.name)
-
-
-def _behaviour(found: Mapping[str, Any]) -> Behaviour:
-    runs = [
-        Run(tuple(TestResult(**test) for test in one["tests"]), one["broken"])
-        for one in (found["pristine"], found["patched"])
-    ]
-    return Behaviour(runs[0], runs[1], tuple(found["problems"]))

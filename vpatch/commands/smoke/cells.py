@@ -71,7 +71,7 @@ class Cell:
         return self.sampling.model_dump(by_alias=False, exclude_none=True)
 
     @property
-    def speculative(self) -> dict[str, Any] | None:
+    def speculative(self) -> dict[str, str | int] | None:
         return {"method": self.method, "num_speculative_tokens": self.k} if self.k else None
 
 

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from vpatch.cluster.parcel import Parcel
 from vpatch.commands.smoke.checks import Check
 from vpatch.commands.smoke.jobs import SmokeJobs, lost_run, run_of
-from vpatch.commands.smoke.record import SmokeRun, record_of
+from vpatch.commands.smoke.record import SmokeRun, image_record, machine_record, record_of
 from vpatch.commands.smoke.run import CellVerdicts
+from vpatch.evidence.records import ClusterMachine, RunEngine
 from vpatch.evidence.store import ENVIRONMENT, LOGS, write_evidence
-from vpatch.harness.machine import Machine
 from vpatch.harness.models import PreparedModel, acceptance_of
-from vpatch.harness.wire import from_json
 from vpatch.runs.cluster_run import ClusterRun, NodeTasks, kept_below
 
 if TYPE_CHECKING:
@@ -31,17 +29,9 @@ if TYPE_CHECKING:
     from vpatch.runs.cluster_options import ClusterOptions
 
 
-@dataclass(frozen=True)
-class ClusterTarget:
-    """What the engines of a cluster are; see `ExecutionTarget`."""
-
-    kind: str
-    version: str
-    image: Mapping[str, Any] | None = None
-
-
 def run_smoke_on_cluster(
     points: Sequence[PointRun],
+    engine: str | None,
     options: ClusterOptions,
     root: Path,
     progress: Progress,
@@ -62,7 +52,7 @@ def run_smoke_on_cluster(
     jobs = NodeTasks(
         [task for part in parts for task in part.jobs.tasks],
         Parcel(files),
-        first.asked["engine"],
+        engine,
         models,
         first.digests,
     )
@@ -87,7 +77,7 @@ class _ClusterSmoke:
         logs = point.workdir / LOGS
         self.jobs = SmokeJobs(point.request, point.trees, logs, self._settle, point.name)
         self.kinds: set[str] = set()
-        self.nodes: dict[str, None] = {}
+        self.nodes: dict[str, ClusterMachine] = {}
         self.prepared: dict[str, PreparedModel] = {}
         self.imports: dict[Phase, Sequence[Check]] = {}
         self.results: list[CellResult] = []
@@ -96,7 +86,8 @@ class _ClusterSmoke:
     def _settle(self, task: SmokeTask, node: str, result: Mapping[str, Any] | None) -> None:
         """Take a job's result, and tell what can be said now; None of a job that was lost."""
         if result is not None:
-            self.nodes.setdefault(node)
+            facts = {"machine": result["machine"], "inherited": result["inherited"]}
+            self.nodes.setdefault(node, ClusterMachine.model_validate(facts))
             self.kinds.add(result["engine"]["kind"])
         if task.cell is None:
             self._settle_imports(task, node, result)
@@ -149,25 +140,25 @@ class _ClusterSmoke:
     def found(self, run: ClusterRun) -> SmokeRun:
         """Return all of it for a record."""
         request = self.request
-        nodes = {name: run.machines[name] for name in self.nodes}
         cells = [task.run.there for task in self.jobs.tasks if task.run and task.run.there]
         image = self.image
-        first = next((one.node for one in cells if one.node in nodes), None)
+        first = next((one.node for one in cells if one.node in self.nodes), None)
         return SmokeRun(
             name=request.name,
             made=self.begun,
             asked=request.asked if image else {**request.asked, "engine": run.engine},
             subject=request.subject,
             plan=request.smoke,
-            target=ClusterTarget(
-                next(iter(self.kinds), self.kind_of_image or run.kind), self.jobs.version, image
+            engine=RunEngine(
+                kind=next(iter(self.kinds), self.kind_of_image or run.kind), vllm=self.jobs.version
             ),
-            machine=from_json(Machine, nodes[first]["machine"]) if first else request.machine,
+            image=image_record(image),
+            machine=self.nodes[first].machine if first else machine_record(request.machine),
             checkpoints=self.prepared,
             imports=self.imports,
             results=sorted(self.results, key=self._place),
             patches=request.patches,
-            machines=nodes,
+            machines=self.nodes,
         )
 
     def _place(self, result: CellResult) -> tuple[bool, int]:

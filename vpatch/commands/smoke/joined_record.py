@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from vpatch.evidence.records import MatrixPointRecord, RunEngine
 from vpatch.evidence.smoke_report import result_of
@@ -11,6 +11,7 @@ from vpatch.evidence.subject import digest_of_subject
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
+    from vpatch.declare.smoke import Smoke
     from vpatch.evidence.records import (
         CellRecord,
         CellRound,
@@ -29,7 +30,7 @@ def joined(
     points: Sequence[Mapping[str, str]],
     *,
     name: str,
-    plan: Mapping[str, Any],
+    plan: Smoke,
 ) -> SmokeRecord:
     """Return one record of the records of points; each point has a `name` and a `folder`."""
     first = records[0]
@@ -68,7 +69,7 @@ def joined(
             "name": name,
             "digest": digest_of_subject(subject),
             "asked": {key: value for key, value in first.asked.items() if key != "point"},
-            "plan": dict(plan),
+            "plan": plan.model_dump(mode="json", exclude_none=True),
             "subject": subject,
             "engine": RunEngine(
                 kind=_each(record.engine.kind for record in records),

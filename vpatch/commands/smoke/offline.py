@@ -27,17 +27,21 @@ _POLL_SECONDS = 0.2
 class _Seen:
     """What the events of a process have told so far."""
 
-    facts: dict[str, Any] = field(default_factory=dict)
+    measured: Measured = field(default_factory=Measured)
     passes: dict[str, Pass] = field(default_factory=dict)
     done: bool = False
 
     def take(self, event: dict[str, Any]) -> None:
         match event.pop("event"):
             case "files":
-                self.facts["digests"] = event["digests"]
+                self.measured = replace(self.measured, digests=event["digests"])
             case "loaded":
-                self.facts |= {"load_seconds": event["seconds"], "version": event["version"]}
-                self.facts["speculative"] = event["speculative"]
+                self.measured = replace(
+                    self.measured,
+                    load_seconds=event["seconds"],
+                    version=event["version"],
+                    speculative=event["speculative"],
+                )
             case "generated":
                 self.passes[event["name"]] = Pass(
                     tuple(event["asked"]),
@@ -53,7 +57,7 @@ class _Seen:
 
     @property
     def loaded(self) -> bool:
-        return "load_seconds" in self.facts
+        return self.measured.load_seconds is not None
 
 
 def run_offline(
@@ -111,7 +115,7 @@ def _watch(child: Running, cell: Cell, events: Path, seen: _Seen) -> Measured:
     if found is None and (code != 0 or not seen.done):
         kind = "crashed" if seen.loaded else "does not start"
         found = fault(kind, f"the process ended with {code}", child.log)
-    return Measured(passes=seen.passes, fault=found, **seen.facts)
+    return replace(seen.measured, passes=seen.passes, fault=found)
 
 
 def _overdue(cell: Cell, seen: _Seen, age: float, silent: float, log: Path) -> Fault | None:

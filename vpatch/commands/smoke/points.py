@@ -87,7 +87,9 @@ def smoke_on_cluster(
         run = _Points(context, request, options, matrix, planned)
 
         def make(points: Sequence[PointRun]) -> list[SmokeRecord]:
-            return run_smoke_on_cluster(points, options.cluster, root, context.progress, on_result)
+            return run_smoke_on_cluster(
+                points, options.engine, options.cluster, root, context.progress, on_result
+            )
 
         return run.collect(root, title, make)
 
@@ -241,6 +243,4 @@ class _Points:
             for point in points
         ]
         plan = smoke_plan_of(self.context, self.options.plan or self.request.recipe)
-        return joined(
-            records, named, name=name, plan=plan.model_dump(mode="json", exclude_none=True)
-        )
+        return joined(records, named, name=name, plan=plan)

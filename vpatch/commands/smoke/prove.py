@@ -6,13 +6,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from vpatch.commands.smoke.checks import Check
 from vpatch.commands.smoke.imports import run_imports
-from vpatch.commands.smoke.record import SmokeRun, record_of
+from vpatch.commands.smoke.record import SmokeRun, image_record, machine_record, record_of
 from vpatch.commands.smoke.run import PhaseContext, run_phase
 from vpatch.errors import UnavailableError
+from vpatch.evidence.records import RunEngine
 from vpatch.evidence.store import ENVIRONMENT, LOGS, write_evidence
 from vpatch.harness.models import prepare
 from vpatch.harness.sandbox import run_in
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     from vpatch.commands.smoke.cells import Cell
     from vpatch.commands.smoke.run import CellResult
     from vpatch.declare.smoke import Model, Smoke
-    from vpatch.evidence.records import SmokeRecord, SubjectTree
+    from vpatch.evidence.records import OptionValue, SmokeRecord, SubjectTree
     from vpatch.harness.machine import Machine
     from vpatch.harness.target import ExecutionTarget, Phase
     from vpatch.library.patch import Patch
@@ -45,7 +46,7 @@ class SmokeRequest:
     """
 
     name: str
-    asked: Mapping[str, Any]
+    asked: Mapping[str, OptionValue]
     subject: Sequence[SubjectTree]
     smoke: Smoke
     models: Mapping[str, Model]
@@ -149,8 +150,9 @@ def _run(
         asked=request.asked,
         subject=request.subject,
         plan=request.smoke,
-        target=target,
-        machine=request.machine,
+        engine=RunEngine(kind=target.kind, vllm=target.version),
+        image=image_record(target.image),
+        machine=machine_record(request.machine),
         checkpoints=checkpoints,
         imports=imports,
         results=results,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from vpatch import __version__
 from vpatch.commands.smoke.checks import speed_of, total
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from vpatch.commands.smoke.checks import Check
     from vpatch.commands.smoke.run import CellResult, CellRun
     from vpatch.declare.smoke import Smoke
-    from vpatch.evidence.records import SubjectTree
+    from vpatch.evidence.records import OptionValue, SubjectTree
     from vpatch.harness.machine import Machine
     from vpatch.harness.measured import Measured
     from vpatch.harness.models import PreparedModel
@@ -50,36 +50,33 @@ class SmokeRun:
 
     name: str
     made: str
-    asked: Mapping[str, Any]
+    asked: Mapping[str, OptionValue]
     subject: Sequence[SubjectTree]
     plan: Smoke
-    target: RunTarget
-    machine: Machine
+    engine: RunEngine
+    image: RunImage | None
+    machine: RunMachine
     checkpoints: Mapping[str, PreparedModel]
     imports: Mapping[Phase, Sequence[Check]]
     results: Sequence[CellResult]
     patches: Sequence[Patch]
     # On a cluster: what is known of each node, by its name.
-    machines: Mapping[str, Mapping[str, Any]] | None = None
+    machines: Mapping[str, ClusterMachine] | None = None
 
 
-class RunTarget(Protocol):
-    """What a record says of an engine or an image."""
+def image_record(about: Mapping[str, Any] | None) -> RunImage | None:
+    """Return what a record says of the image that something runs in, if it does."""
+    return RunImage.model_validate(about) if about else None
 
-    @property
-    def kind(self) -> str: ...
 
-    @property
-    def version(self) -> str: ...
-
-    @property
-    def image(self) -> Mapping[str, Any] | None: ...
+def machine_record(machine: Machine) -> RunMachine:
+    """Return what a record says of a machine."""
+    return RunMachine.model_validate(machine, from_attributes=True)
 
 
 def record_of(ran: SmokeRun) -> SmokeRecord:
     cells = [_cell(result) for result in ran.results]
     imports = {phase: _checks(checks) for phase, checks in ran.imports.items()}
-    image, machines = ran.target.image, ran.machines
     record = SmokeRecord(
         schema_version=SCHEMA_VERSION,
         kind="smoke",
@@ -89,8 +86,8 @@ def record_of(ran: SmokeRun) -> SmokeRecord:
         digest=digest_of_subject(ran.subject),
         asked=dict(ran.asked),
         subject=list(ran.subject),
-        engine=RunEngine(kind=ran.target.kind, vllm=ran.target.version),
-        machine=RunMachine.model_validate(ran.machine, from_attributes=True),
+        engine=ran.engine,
+        machine=ran.machine,
         models={
             name: RunModel(model=one.described, digest=one.digest)
             for name, one in ran.checkpoints.items()
@@ -99,17 +96,13 @@ def record_of(ran: SmokeRun) -> SmokeRecord:
         imports=imports,
         cells=cells,
         # A container is given none of it.
-        inherited={} if image or machines is not None else inherited(),
+        inherited={} if ran.image or ran.machines is not None else inherited(),
         symptoms=_symptoms(ran),
         result=result_of(cells, imports),
     )
     # A key that says nothing stays away.
-    if image:
-        record = record.model_copy(update={"image": RunImage.model_validate(image)})
-    if machines is not None:
-        nodes = {name: ClusterMachine.model_validate(facts) for name, facts in machines.items()}
-        record = record.model_copy(update={"machines": nodes})
-    return record
+    known = {"image": ran.image, "machines": ran.machines}
+    return record.model_copy(update={key: one for key, one in known.items() if one is not None})
 
 
 def _checks(checks: Sequence[Check]) -> list[CheckRecord]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from vpatch.commands.smoke.cells import cells_of
 from vpatch.commands.smoke.prove import SmokeRequest
@@ -15,11 +15,11 @@ from vpatch.util.urls import redact
 from vpatch.workspace import selection
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
 
     from vpatch.declare.smoke import Model, Smoke
-    from vpatch.evidence.records import SmokeRecord, SubjectTree
+    from vpatch.evidence.records import OptionValue, SmokeRecord, SubjectTree
     from vpatch.harness.machine import Machine
     from vpatch.workspace.context import Context
 
@@ -111,7 +111,7 @@ class SmokeOptions:
         smoke: Smoke,
         machine: Machine,
         subject: Sequence[SubjectTree],
-        asked: dict[str, Any],
+        asked: Mapping[str, OptionValue],
     ) -> SmokeRequest:
         return SmokeRequest(
             name=title,
@@ -151,9 +151,11 @@ def planned_smoke(
     return found, smoke_plan_of(context, plan)
 
 
-def asked_of(context: Context, request: selection.Request, options: SmokeOptions) -> dict[str, Any]:
+def asked_of(
+    context: Context, request: selection.Request, options: SmokeOptions
+) -> dict[str, OptionValue]:
     """What was asked for, by the names of the command's options: evidence has it."""
-    cluster = {"on": options.on and redact(options.on)} if options.on else {}
+    cluster: dict[str, OptionValue] = {"on": redact(options.on)} if options.on else {}
     if options.attempts != ATTEMPTS:
         cluster["attempts"] = str(options.attempts)
     return cluster | {

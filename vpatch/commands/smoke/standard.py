@@ -2,38 +2,36 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from vpatch.declare.smoke import Smoke
-
-_PLAN: dict[str, Any] = {
-    "models": {"all-accepted": {"synthetic": "all"}},
-    "prompts": {"words": ("Say <003><009>", "<100><200>", (5, 17, 40))},
-    "defaults": {
-        "prompts": "words",
-        "flags": {
-            "enforce-eager": True,
-            "max-model-len": 512,
-            "max-num-seqs": 8,
-            "gpu-memory-utilization": 0.3,
-        },
-        # Without dynamo a start on a CPU takes half the time: it compiles a sampler otherwise.
-        "environment": {"VLLM_CPU_KVCACHE_SPACE": "1", "TORCHDYNAMO_DISABLE": "1"},
-        "timeouts": {"start": 900, "token": 120, "cell": 1800, "stop": 60},
-    },
-    "cells": (
-        {
-            "model": "all-accepted",
-            "k": (0, 3),
-            "modes": ("offline",),
-            # In one process, as a script would run it. The servers have an engine of their own.
-            "environment": {"VLLM_ENABLE_V1_MULTIPROCESSING": "0"},
-        },
-        {"model": "all-accepted", "k": (0, 3), "modes": ("server",)},
-    ),
-}
 
 
 def standard_plan() -> Smoke:
     """Return a plan of k=0 and k=3, offline and as a server, with a tiny model made on the spot."""
-    return Smoke.model_validate(_PLAN)
+    return Smoke.model_validate(
+        {
+            "models": {"all-accepted": {"synthetic": "all"}},
+            "prompts": {"words": ("Say <003><009>", "<100><200>", (5, 17, 40))},
+            "defaults": {
+                "prompts": "words",
+                "flags": {
+                    "enforce-eager": True,
+                    "max-model-len": 512,
+                    "max-num-seqs": 8,
+                    "gpu-memory-utilization": 0.3,
+                },
+                # Without dynamo, which compiles a sampler, a start on a CPU takes half the time.
+                "environment": {"VLLM_CPU_KVCACHE_SPACE": "1", "TORCHDYNAMO_DISABLE": "1"},
+                "timeouts": {"start": 900, "token": 120, "cell": 1800, "stop": 60},
+            },
+            "cells": (
+                {
+                    "model": "all-accepted",
+                    "k": (0, 3),
+                    "modes": ("offline",),
+                    # In one process, as a script would run it; servers have an engine of their own.
+                    "environment": {"VLLM_ENABLE_V1_MULTIPROCESSING": "0"},
+                },
+                {"model": "all-accepted", "k": (0, 3), "modes": ("server",)},
+            ),
+        }
+    )
