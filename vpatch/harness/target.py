@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from typing import TYPE_CHECKING, Literal, Protocol, TypedDict
 
 from vpatch.engine import PAYLOAD
 from vpatch.engine.overlay import on_top, touched_as_released
@@ -26,6 +26,14 @@ if TYPE_CHECKING:
 Phase = Literal["before", "after"]
 
 
+class ImageFacts(TypedDict):
+    """What records say of an image: its tag, its id, and its digests in registries."""
+
+    name: str
+    id: str
+    digests: list[str]
+
+
 class ExecutionTarget(Protocol):
     """What an order is run on: `kind` is cpu, cuda, or what a plugin calls its device.
 
@@ -39,7 +47,7 @@ class ExecutionTarget(Protocol):
     def version(self) -> str: ...
 
     @property
-    def image(self) -> Mapping[str, Any] | None: ...
+    def image(self) -> ImageFacts | None: ...
 
     def sandbox(self, phase: Phase, work: Path, name: str | None = None) -> Sandbox:
         """Make the sandbox of a phase, in a folder `name` below `work`."""
@@ -131,7 +139,7 @@ class ImageTarget:
     """
 
     docker: Docker
-    image: Mapping[str, Any]
+    image: ImageFacts
     kind: str
     version: str
     digests: Mapping[str, str]

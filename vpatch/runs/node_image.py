@@ -6,7 +6,7 @@ import json
 import os
 from contextlib import closing, suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from vpatch.errors import UnavailableError, VpatchError
 from vpatch.harness.machine import this_machine
@@ -14,11 +14,11 @@ from vpatch.progress import Silent
 from vpatch.util.extras import require
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
     from contextlib import ExitStack
     from pathlib import Path
 
     from vpatch.docker.engine import Docker
+    from vpatch.harness.target import ImageFacts
     from vpatch.image.running import PatchedImage
 
 # The guard of a job runs what this file says, if it is still there at the end.
@@ -36,7 +36,7 @@ class ImageName:
     id: str
 
 
-def name_for_nodes(about: Mapping[str, Any]) -> ImageName:
+def name_for_nodes(about: ImageFacts) -> ImageName:
     """Return how nodes find an image; `about` is what evidence says of it.
 
     An image may be in several registries: the digest is that of the repository that the user named,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from vpatch.engine.overlay import as_released
 from vpatch.errors import UsageError, VpatchError, combine, distinct
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from vpatch.declare.smoke import Model, Needs
     from vpatch.docker.engine import Docker
     from vpatch.harness.machine import Machine
-    from vpatch.harness.target import TreeContent
+    from vpatch.harness.target import ImageFacts, TreeContent
     from vpatch.image.running import PatchedImage
     from vpatch.planning.state import Plan
     from vpatch.workspace.context import Context
@@ -79,7 +79,7 @@ class PlannedTrees:
     plans: list[Plan]
     files: list[Mapping[str, bytes]]
     version: str
-    image: Mapping[str, Any] | None = None
+    image: ImageFacts | None = None
     installed: Mapping[str, str] = field(default_factory=dict)
     kind: str | None = None
 
@@ -162,7 +162,7 @@ def trees_in_image(found: PatchedImage) -> PlannedTrees:
     return PlannedTrees([], [], found.version, about, found.digests, found.kind)
 
 
-def about_image(found: PatchedImage) -> dict[str, Any]:
+def about_image(found: PatchedImage) -> ImageFacts:
     """Return what evidence says of an image."""
     return {"name": found.name, "id": found.image.id, "digests": list(found.image.digests)}
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from vpatch import __version__
 from vpatch.commands.smoke.checks import speed_of, total
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from vpatch.harness.machine import Machine
     from vpatch.harness.measured import Measured
     from vpatch.harness.models import PreparedModel
-    from vpatch.harness.target import Phase
+    from vpatch.harness.target import ImageFacts, Phase
     from vpatch.library.patch import Patch
     from vpatch.logs.symptoms import Sighting
 
@@ -64,7 +64,7 @@ class SmokeRun:
     machines: Mapping[str, ClusterMachine] | None = None
 
 
-def image_record(about: Mapping[str, Any] | None) -> RunImage | None:
+def image_record(about: ImageFacts | None) -> RunImage | None:
     """Return what a record says of the image that something runs in, if it does."""
     return RunImage.model_validate(about) if about else None
 
