@@ -42,13 +42,13 @@ def test_what_was_run(tmp_path):
         tmp_path, "there", concerns={"text": "k"}, edits=[{"find": "m($x)", "rewrite": "k($x)"}]
     )
     tree = tree_of({"vllm/z.py": "f(1)\n", "vllm/k.py": "k(1)\n"})
-    (found,) = subject_trees([plan([one, two, there], tree)])
-    assert found.pin.tree == "vllm"
-    assert [(p.id, p.digest, p.variant) for p in found.patches] == [
+    (run,) = subject_trees([plan([one, two, there], tree)])
+    assert run.pin.tree == "vllm"
+    assert [(p.id, p.digest, p.variant) for p in run.patches] == [
         ("one", one.digest, None),
         ("two", two.digest, "v"),
     ]
-    assert [(f.path, f.before, f.after) for f in found.files] == [
+    assert [(f.path, f.before, f.after) for f in run.files] == [
         ("vllm/z.py", digest_of(b"f(1)\n"), digest_of(b"h(1)\n"))
     ]
 
@@ -59,9 +59,9 @@ def test_a_file_that_a_patch_adds(tmp_path):
         files={"new.py": "1\n"},
         edits=[REWRITE, {"add-file": "vllm/a.py", "from": "new.py"}],
     )
-    (found,) = subject_trees([plan([patch], tree_of({"vllm/z.py": "f(1)\n"}))])
-    assert [file.path for file in found.files] == ["vllm/a.py", "vllm/z.py"]
-    assert found.files[0].before is None
+    (run,) = subject_trees([plan([patch], tree_of({"vllm/z.py": "f(1)\n"}))])
+    assert [file.path for file in run.files] == ["vllm/a.py", "vllm/z.py"]
+    assert run.files[0].before is None
 
 
 def test_digest_by_hand():

@@ -44,15 +44,16 @@ class ProofRun:
     engine: str
     vllm: str
     machine: Machine
-    found: Behaviour
+    behaviour: Behaviour
 
 
 def record_of_test(ran: ProofRun) -> BehaviourTestRecord:
     file = ran.patch.folder / ran.proof.test
     runs = TestRuns(
-        pristine=_outcomes(ran.found.pristine.tests), patched=_outcomes(ran.found.patched.tests)
+        pristine=_outcomes(ran.behaviour.pristine.tests),
+        patched=_outcomes(ran.behaviour.patched.tests),
     )
-    problems = list(ran.found.problems)
+    problems = list(ran.behaviour.problems)
     return BehaviourTestRecord(
         schema_version=SCHEMA_VERSION,
         kind="test",

@@ -125,10 +125,10 @@ def _proven(
     kind = result["engine"]["kind"]
     if "idle" in result:
         return ProvenTest(patch, proof, kind, task.release, idle=result["idle"])
-    found = from_json(Behaviour, result["found"])
+    behaviour = from_json(Behaviour, result["found"])
     name = f"{patch.id}-{Path(proof.test).stem}-{kind}-{began:%Y%m%d-%H%M%S}"
     if asked.root is None:
-        return ProvenTest(patch, proof, kind, task.release, found)
+        return ProvenTest(patch, proof, kind, task.release, behaviour)
     with collected(asked.root, name, numbered=True) as collecting:
         for path, content in files.items():
             folder, slash, file = path.partition("/")
@@ -149,7 +149,7 @@ def _proven(
             engine=kind,
             vllm=result["engine"]["version"],
             machine=from_json(Machine, run.machines[node]["machine"]),
-            found=found,
+            behaviour=behaviour,
         )
         write_evidence(collecting.workdir, record_of_test(ran))
-    return ProvenTest(patch, proof, kind, task.release, found, asked.root / collecting.name)
+    return ProvenTest(patch, proof, kind, task.release, behaviour, asked.root / collecting.name)

@@ -203,7 +203,7 @@ def run_proof(
                     engine=found.kind,
                     vllm=found.version,
                     machine=this_machine(),
-                    found=result,
+                    behaviour=result,
                 )
                 write_evidence(workdir, record_of_test(ran))
         except OSError as error:
