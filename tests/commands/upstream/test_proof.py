@@ -173,7 +173,6 @@ def test_when_it_was_made(tmp_path, patch, made, said):
     [
         {},
         {"kind": "git"},
-        {"kind": "git", "origin": 5},
         {"kind": "pypi", "version": None},
         {"kind": "folder"},
     ],
