@@ -100,9 +100,9 @@ def selector(fitting: Sequence[ClusterNode], chosen: Sequence[ClusterNode]) -> d
     return {NODE_ID: f"in({', '.join(sorted(ids))})"}
 
 
-def _matches(value: str | None, selector: str) -> bool:
+def _matches(value: str | None, condition: str) -> bool:
     """Return whether a label matches one of Ray's label selectors."""
-    wanted = selector.removeprefix("!")
+    wanted = condition.removeprefix("!")
     group = _SET.fullmatch(wanted)
     values = {part.strip() for part in group[1].split(",")} if group else {wanted}
-    return (value in values) != selector.startswith("!")
+    return (value in values) != condition.startswith("!")

@@ -145,8 +145,8 @@ class _Inserter(SiteTransformer):
             code, behind = below_blank_lines(code, behind)
         return [*statements[:index], *code, *_set_apart(behind, self.spec.below)]
 
-    def _unreachable(self, barrier: cst.CSTNode) -> str:
-        line = code_of(barrier).strip().partition("\n")[0]
+    def _unreachable(self, leaving: cst.CSTNode) -> str:
+        line = code_of(leaving).strip().partition("\n")[0]
         where = {"end": "at the end of this block", "after": "after this statement"}
         place = where.get(self.spec.position, "here")
         return (

@@ -33,8 +33,8 @@ def part_of(line: cst.SimpleStatementLine, start: int, end: int) -> cst.SimpleSt
         behind = cst.TrailingWhitespace()
     else:
         behind = line.trailing_whitespace
-    above = line.leading_lines if not start else ()
-    return cst.SimpleStatementLine(small, leading_lines=above, trailing_whitespace=behind)
+    leading = line.leading_lines if not start else ()
+    return cst.SimpleStatementLine(small, leading_lines=leading, trailing_whitespace=behind)
 
 
 def without_semicolon(line: cst.CSTNode) -> cst.CSTNode:
@@ -70,10 +70,10 @@ def together(
     """
     blank = list(itertools.takewhile(lambda line: line.comment is None, kept))
     rest = kept[len(blank) :]
-    above, last = list(gone), list[cst.EmptyLine]()
-    while above and above[-1].comment is None:
-        last.append(above.pop())
-    return [*above, *(last if first and not above else max(last, blank, key=len)), *rest]
+    comments, last = list(gone), list[cst.EmptyLine]()
+    while comments and comments[-1].comment is None:
+        last.append(comments.pop())
+    return [*comments, *(last if first and not comments else max(last, blank, key=len)), *rest]
 
 
 def below_blank_lines(

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from vpatch.workspace.context import Context
 
 
-def run(context: Context, asked: ProofRequest, *, as_json: bool) -> CommandResult | ExitCode:
+def run_tests(context: Context, asked: ProofRequest, *, as_json: bool) -> CommandResult | ExitCode:
     """Run what is for this engine, and say what is not run, and why.
 
     Raises:

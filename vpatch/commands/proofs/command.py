@@ -152,7 +152,7 @@ def command(
         return behaviour.show(run_on_releases(context, asked, named=bool(ids)), as_json=as_json)
     if engine is not None:
         asked_for = ProofRequest(chosen, engine, vllm, evidence_dir, bool(ids), options)
-        return behaviour.run(context, asked_for, as_json=as_json)
+        return behaviour.run_tests(context, asked_for, as_json=as_json)
     if no_style:
         return _examples(chosen, [], as_json=as_json)
     named = releases_of(context, vllm) if vllm else None

@@ -69,8 +69,10 @@ class ReleaseTest:
         """The result for people, in a line."""
         outcome = f"recorded: {self.found.outcome}" if self.known else self.found.outcome
         engine = f"vLLM {self.release} ({self.found.engine})"
-        time = f"  {self.seconds:.0f} s" if self.runs else ""
-        return f"{outcome}  {self.patch.id}  {self.found.test}  {engine}  {self.found.state}{time}"
+        duration = f"  {self.seconds:.0f} s" if self.runs else ""
+        return (
+            f"{outcome}  {self.patch.id}  {self.found.test}  {engine}  {self.found.state}{duration}"
+        )
 
     @property
     def details(self) -> list[str]:

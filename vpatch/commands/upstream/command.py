@@ -11,10 +11,10 @@ import click
 
 from vpatch.commands.upstream.output import UpstreamPrOutput
 from vpatch.commands.upstream.proposal import (
-    hooks_refused,
     proposal_context,
     push_target,
     target_of,
+    why_no_hooks,
 )
 from vpatch.commands.upstream.propose import propose
 from vpatch.commands.upstream.submit import refuse_credentials, submit
@@ -92,7 +92,7 @@ def command(
     patch = context.library.patch(patch_id)
     name = name or target_of(patch, context)
     target = context.target(name)
-    refused = hooks_refused(context, name, no_hooks=no_hooks)
+    refused = why_no_hooks(context, name, no_hooks=no_hooks)
     with ExitStack() as stack:
         proposal = proposal_context(
             context, patch, target, on, evidence_dir, fork, stack, hooks_refused=refused

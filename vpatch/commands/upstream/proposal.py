@@ -237,7 +237,7 @@ def _source_of(patch: Patch, pin: SubjectPin, root: Path) -> tuple[TreeSpec, str
     return FolderSpec(pin.tree, folder, root), pin.digest
 
 
-def hooks_refused(context: Context, name: str, *, no_hooks: bool) -> tuple[str, str | None] | None:
+def why_no_hooks(context: Context, name: str, *, no_hooks: bool) -> tuple[str, str | None] | None:
     """Why upstream's hooks may not run, and what to do: a project's target may name any code."""
     if no_hooks:
         return "left out by --no-hooks", "run them: leave out --no-hooks"
