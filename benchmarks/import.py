@@ -111,11 +111,9 @@ def imported(
     folder = Path(tempfile.mkdtemp(prefix="vpatch-import-"))
     file = folder / f"{re.sub(r'[^a-z0-9]+', '-', row.name.lower()).strip('-')}.diff"
     file.write_bytes(diff_of(before, after))
-    request = ImportRequest(
-        file, "diff", parse_vllm(origin), folder, patch_id="imported", releases=()
-    )
+    request = ImportRequest(file, origin, kind="diff", patch_id="imported", releases="none")
     try:
-        (made,) = import_patches(context, request)
+        (made,) = import_patches(context, request, folder)
     except VpatchError as error:
         row.failure = str(error)
         return Imported(row, origin, before, after, None, hand)

@@ -115,11 +115,9 @@ def _imported(context: Context, change: Merged, row: MergedRow) -> MergedChange 
         files = sides(change, older, newer)
     file = folder / f"{re.sub(r'[^a-z0-9]+', '-', change.name.lower()).strip('-')}.diff"
     file.write_bytes(diff_of(files.without, files.newer))
-    request = ImportRequest(
-        file, "diff", parse_vllm(change.new), folder, patch_id="imported", releases=()
-    )
+    request = ImportRequest(file, change.new, kind="diff", patch_id="imported", releases="none")
     try:
-        (made,) = import_patches(context, request)
+        (made,) = import_patches(context, request, folder)
     except VpatchError as error:
         row.failure = str(error)
         return None

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 import click
 
 from vpatch.commands.audit.documents import FORMATS, document_of
-from vpatch.commands.audit.judge import is_open
 from vpatch.commands.audit.table import print_audit
 from vpatch.commands.audit.usecase import AuditRequest, audit
 from vpatch.console.options import json_option, library_options, offline_option
@@ -86,25 +85,20 @@ def command(
 
     Ends with 1 if an advisory affects the vLLM and no patch cures it there.
     """
-    if sum(map(bool, (vllm, every, recipe, checkout, python, image))) != 1:
-        raise UsageError(
-            "audit takes one thing to read",
-            hint="give one of --vllm, --all, --recipe, --checkout, --python and --image",
-            code="cli.wrong-usage",
-        )
     if as_json and form != "text":
         raise UsageError(
             f"--json and --format {form} are two formats",
             hint="give one of the two",
             code="cli.conflicting-options",
         )
-    versions = context.releases() if every else vllm.split(",") if vllm else []
     request = AuditRequest(
-        tuple(dict.fromkeys(versions)), recipe, checkout, python, image, advisories, trust_untested
+        tuple(vllm.split(",")) if vllm else (),
+        *(recipe, checkout, python, image, advisories),
+        trust_untested=trust_untested,
+        every=every,
     )
     result = audit(context, request)
-    found = any(is_open(one, fail_on) for tree in result.trees for one in tree.findings)
-    code = ExitCode.FINDINGS if found else ExitCode.CLEAN
+    code = ExitCode.FINDINGS if result.has_open(fail_on) else ExitCode.CLEAN
     if as_json:
         from vpatch.commands.audit.output import AuditOutput  # noqa: PLC0415 - models load slowly
 

@@ -8,7 +8,8 @@ from urllib.parse import quote
 
 from packaging.utils import canonicalize_name
 
-from vpatch.commands.audit.judge import Status
+from vpatch.commands.audit.judge import Status, is_open
+from vpatch.library.advisories import SEVERITIES
 from vpatch.planning.state import State
 
 if TYPE_CHECKING:
@@ -93,3 +94,7 @@ class AuditResult:
 
     advisories: Advisories
     trees: tuple[AuditedTree, ...]
+
+    def has_open(self, least: str = SEVERITIES[0]) -> bool:
+        """Whether an advisory of at least a severity affects a tree, and nothing cures it there."""
+        return any(is_open(one, least) for tree in self.trees for one in tree.findings)

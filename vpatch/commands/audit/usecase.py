@@ -46,10 +46,18 @@ _VERSION = re.compile(rb"^__version__ = [^'\n]{0,80}'(\d[\w.+]{0,80})'", re.MULT
 
 @dataclass(frozen=True)
 class AuditRequest:
-    """What to audit: exactly one of these. `versions` are releases, or folders with sources.
+    """What to audit: exactly one of the first five, or `every` release of vLLM.
 
-    `advisories` is a file, a folder, a zip or a URL with advisories in the OSV format. They add to
-    the shipped ones.
+    Attributes:
+        versions: releases, or folders with sources.
+        recipe: what this recipe would build.
+        checkout: a folder that `apply` wrote.
+        python: the Python whose vLLM is meant.
+        image: the tag of an image that vpatch built.
+        advisories: a file, a folder, a zip or a URL with advisories in the OSV format. They add to
+            the shipped ones.
+        trust_untested: whether a patch cures even if no behaviour test ran on exactly this code.
+        every: whether every release of vLLM from 0.20 on is meant.
     """
 
     versions: tuple[str, ...] = ()
@@ -59,22 +67,39 @@ class AuditRequest:
     image: str | None = None
     advisories: str | None = None
     trust_untested: bool = False
+    every: bool = False
+
+    def refuse_conflicts(self) -> None:
+        """Refuse to audit nothing, or several things.
+
+        Raises:
+            UsageError: it is so.
+        """
+        things = (self.versions, self.every, self.recipe, self.checkout, self.python, self.image)
+        if sum(map(bool, things)) != 1:
+            raise UsageError(
+                "audit takes one thing to read",
+                hint="give one of --vllm, --all, --recipe, --checkout, --python and --image",
+                code="cli.wrong-usage",
+            )
 
 
 def audit(context: Context, request: AuditRequest) -> AuditResult:
     """Read what each advisory means for the code that is really there.
 
     Raises:
-        UsageError: the request names nothing that is there, or the advisories cannot be read.
+        UsageError: the request names nothing, several things, or what is not there; or the
+            advisories cannot be read.
         UnavailableError: advisories are to be downloaded, and the server does not answer.
         VpatchError: a source, an environment or an image cannot be read.
     """
+    request.refuse_conflicts()
     advisories = shipped_advisories()
     if request.advisories is not None:
         advisories = with_newer(advisories, named_advisories(context, request.advisories))
         for note in advisories.notes:
             context.progress.note(visible(note))
-    found = _audited(context, request, _resolving(context))
+    audited = _audited(context, request, _resolving(context))
     trees = tuple(
         replace(
             one,
@@ -85,7 +110,7 @@ def audit(context: Context, request: AuditRequest) -> AuditResult:
                 trust_untested=request.trust_untested,
             ),
         )
-        for one in found
+        for one in audited
     )
     return AuditResult(advisories, trees)
 
@@ -93,17 +118,16 @@ def audit(context: Context, request: AuditRequest) -> AuditResult:
 def _audited(
     context: Context, request: AuditRequest, patches: Sequence[Patch]
 ) -> Iterable[AuditedTree]:
-    if request.versions:
-        return _releases(context, request.versions, patches)
+    if request.versions or request.every:
+        versions = context.releases() if request.every else dict.fromkeys(request.versions)
+        return _releases(context, list(versions), patches)
     if request.recipe is not None:
         return [_recipe(context, request.recipe, patches)]
     if request.checkout is not None:
         return [_checkout(context, request.checkout, patches)]
     if request.python is not None:
         return [_environment(context, request.python, patches)]
-    if request.image is None:
-        raise ValueError("an audit needs something to read")
-    return [_image(context, request.image, patches)]
+    return [_image(context, str(request.image), patches)]
 
 
 def _releases(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +12,12 @@ from vpatch.commands.build_image.output import (
     BuiltImageOutput,
     PlannedImageOutput,
 )
-from vpatch.commands.build_image.usecase import BuildOptions, build, pinned_base, prepare_build
+from vpatch.commands.build_image.usecase import (
+    BuildOptions,
+    apply_and_build,
+    pinned_base,
+    plan_build,
+)
 from vpatch.console.options import (
     folder_option,
     json_option,
@@ -120,13 +124,11 @@ def command(
     bytecode, imports, and the effect of each patch.
     """  # noqa: D301 - click reads the character itself
     options = BuildOptions(**chosen)
-    with ExitStack() as stack:
-        prepared = prepare_build(context, request, options, stack)
-        if dry_run:
-            planned = PlannedImageOutput.model_validate(prepared.planned())
-            pinned = planned.pinned or "not yet: the build asks for its digest"
-            return _ended(planned, pinned, as_json=as_json)
-        built = build(context, prepared, options)
+    if dry_run:
+        planned = PlannedImageOutput.model_validate(plan_build(context, request, options))
+        pinned = planned.pinned or "not yet: the build asks for its digest"
+        return _ended(planned, pinned, as_json=as_json)
+    built = apply_and_build(context, request, options)
     return _ended(BuiltImageOutput.of(built), pinned_base(built.image), as_json=as_json)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from contextlib import closing
+from contextlib import ExitStack, closing
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -28,7 +28,6 @@ from vpatch.util.source_date import source_date_epoch
 from vpatch.workspace.selection import Request
 
 if TYPE_CHECKING:
-    from contextlib import ExitStack
     from pathlib import Path
 
     from vpatch.checkout.lockfile import ImageMode, LockedImage, LockFile
@@ -64,7 +63,25 @@ class PlannedBuild:
 
 @dataclass(frozen=True)
 class BuildOptions:
-    """What to build, and how. The names are those of the command's options."""
+    """What to build, and how.
+
+    Attributes:
+        lock_files: locks to build from, in place of a request.
+        checkout: the folder of the checkout; by default `.vpatch/TREE-VERSION` in the project.
+        force: whether a checkout that holds changes by its user is overwritten.
+        mode: `overlay`, `source` or `cpu`; by default the lock's, or the simplest one that fits.
+        base: the base image; by default that of the recipe or of the lock.
+        repin: whether the digest of the base is asked for again.
+        tags: the names of the image; by default `vllm-vpatch:VERSION`.
+        push: whether every tag is pushed to its registry.
+        no_cache: whether every step is built again.
+        platform: such as `linux/arm64`.
+        network: the network of downloads during the build, as in `docker build`.
+        secrets: `id=NAME,src=FILE`, for the build alone.
+        certificates: PEM files that pip trusts during the build.
+        arguments: build arguments, as `NAME=VALUE`.
+        iidfile: a file that gets the id of the image.
+    """
 
     lock_files: tuple[Path, ...] = ()
     checkout: Path | None = None
@@ -133,21 +150,33 @@ class BuiltImage:
     trees: dict[str, Path]
 
 
-def prepare_build(
-    context: Context, request: Request, options: BuildOptions, stack: ExitStack
-) -> PreparedBuild:
-    """Apply the patches or read the lock, and choose the base and the mode.
-
-    Args:
-        context: the project, its library and the cache.
-        request: what is applied; empty with a lock.
-        options: what to build, and how.
-        stack: keeps the checkout open until the build is over.
+def plan_build(context: Context, request: Request, options: BuildOptions) -> PlannedBuild:
+    """Apply the patches or read the lock, and return what would be built.
 
     Raises:
         UsageError: options contradict each other, or a name is not valid.
         VpatchError: a patch cannot be applied, or no mode fits.
     """
+    with ExitStack() as stack:
+        return _prepared(context, request, options, stack).planned()
+
+
+def apply_and_build(context: Context, request: Request, options: BuildOptions) -> BuiltImage:
+    """Apply the patches or read the lock, build the image and verify it; see `BuildOptions`.
+
+    Raises:
+        UsageError: options contradict each other, or a name is not valid.
+        VpatchError: a patch cannot be applied, no mode fits, there is no Docker Engine, or the
+            build or a push failed.
+    """
+    with ExitStack() as stack:
+        return _built(context, _prepared(context, request, options, stack), options)
+
+
+def _prepared(
+    context: Context, request: Request, options: BuildOptions, stack: ExitStack
+) -> PreparedBuild:
+    """Choose the base and the mode; `stack` keeps the checkout open until the build is over."""
     refuse_names(options.tags, options.iidfile, push=options.push, offline=context.offline)
     if not options.lock_files:
         locked = applied(context, request, options.checkout, stack, force=options.force)
@@ -191,12 +220,8 @@ def prepare_build(
     return PreparedBuild(locked, choice, settings)
 
 
-def build(context: Context, prepared: PreparedBuild, options: BuildOptions) -> BuiltImage:
-    """Build the image and verify it; then tag it, keep its lock, and push it if asked.
-
-    Raises:
-        VpatchError: there is no Docker Engine, or the build or a push failed.
-    """
+def _built(context: Context, prepared: PreparedBuild, options: BuildOptions) -> BuiltImage:
+    """Build the image and verify it; then tag it, keep its lock, and push it if asked."""
     progress = context.progress
     locked, choice, settings = prepared.locked, prepared.choice, prepared.settings
     with closing(Docker()) as docker:

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from vpatch.commands.bump.history import CommitsFrom
-from vpatch.commands.bump.report import release
-from vpatch.commands.bump.report_file import check_report_file, write_report
 from vpatch.commands.bump.text import print_report, print_written
-from vpatch.commands.bump.usecase import bump
+from vpatch.commands.bump.usecase import BumpOptions, bump
 from vpatch.console.options import json_option, library_options, offline_option
 from vpatch.console.result import CommandResult
 from vpatch.errors import UsageError
@@ -111,56 +108,31 @@ def command(
 
     Ends with 1 if a patch needs a person or another look.
     """
-    _refuse_unused(
-        {"--branch": branch, "--prune": prune, "--engine": engine, "--no-proof": no_proof}
-        | {"--pr": pull, "--repository": repository},
-        without=None if write else "--write",
-    )
-    _refuse_unused({"--repository": repository}, without=None if pull else "--pr")
-    if engine and no_proof:
-        raise UsageError(
-            "--engine would have no effect with --no-proof",
-            hint="leave one of the two out",
-            code="cli.unused-option",
+    if not write:
+        _refuse_unused(
+            {"--branch": branch, "--prune": prune, "--engine": engine, "--no-proof": no_proof}
+            | {"--pr": pull, "--repository": repository}
         )
-    if pull and context.offline:
-        raise UsageError(
-            "--pr asks GitHub, and --offline forbids it",
-            hint="leave one of the two out",
-            code="cli.unused-option",
-        )
-    if output is not None:
-        check_report_file(output)
+    options = BumpOptions(branch, prune, not no_proof, engine, pull, repository)
     commits = CommitsFrom(clone, github)
-    commits.refuse(context)
-    report = bump(context, recipes, to, commits)
-    if output is not None:
-        write_report(report, output)
-        context.progress.note(f"the report is in {output}")
-    written = sent = None
-    if write and report.recipes:
-        # These need git, and the harness of tests.
-        from vpatch.commands.bump.pull import intended, open_pull, pull_place  # noqa: PLC0415
-        from vpatch.commands.bump.write import BumpOptions, write_bump  # noqa: PLC0415
-
-        name = branch or f"vpatch/bump-{release(report.recipes[0].new)}"
-        with ExitStack() as stack:
-            place = stack.enter_context(pull_place(context, repository, name)) if pull else None
-            options = BumpOptions(name, prune, not no_proof, engine)
-            written = write_bump(context, report, options)
-            sent = open_pull(place, report, written) if place else None
+    result = bump(context, recipes, to, commits, output=output, write=options if write else None)
+    report, written = result.report, result.written
     if as_json:
         from vpatch.commands.bump.output import BumpOutput  # noqa: PLC0415 - models load slowly
 
-        return CommandResult(BumpOutput.of(report, written, sent), report.exit_code)
+        return CommandResult(BumpOutput.of(result), report.exit_code)
     print_report(report, with_diffs=diff)
     if written is not None:
-        print_written(written, sent.said if sent else intended(context, written.branch))
+        from vpatch.commands.bump.pull import intended  # noqa: PLC0415 - it needs git
+
+        print_written(
+            written, result.sent.said if result.sent else intended(context, written.branch)
+        )
     return report.exit_code
 
 
-def _refuse_unused(options: Mapping[str, object], *, without: str | None) -> None:
-    for option, given in options.items():
-        if given and without is not None:
-            what = f"{option} would have no effect without {without}"
-            raise UsageError(what, hint=f"add {without}", code="cli.unused-option")
+def _refuse_unused(options: Mapping[str, object]) -> None:
+    for option, value in options.items():
+        if value:
+            what = f"{option} would have no effect without --write"
+            raise UsageError(what, hint="add --write", code="cli.unused-option")

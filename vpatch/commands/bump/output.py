@@ -11,8 +11,8 @@ from vpatch.planning.state import State
 if TYPE_CHECKING:
     from vpatch.commands.bump.changed_code import ChangedCode
     from vpatch.commands.bump.code import CodePlace
-    from vpatch.commands.bump.pull import SentBump
-    from vpatch.commands.bump.report import BumpReport, RecipeBump
+    from vpatch.commands.bump.report import RecipeBump
+    from vpatch.commands.bump.usecase import BumpResult
     from vpatch.commands.bump.verdict import PatchBump
     from vpatch.commands.bump.write import WrittenBump
     from vpatch.source.tree import Pin
@@ -249,10 +249,10 @@ class BumpOutput(OutputModel):
     """Null without `--pr`, or if there is nothing to do."""
 
     @classmethod
-    def of(cls, report: BumpReport, written: WrittenBump | None, sent: SentBump | None) -> Self:
+    def of(cls, result: BumpResult) -> Self:
         return cls(
-            recipes=[RecipeBumpOutput.of(one) for one in report.recipes],
-            idle=list(report.idle),
-            written=written and WrittenBumpOutput.of(written),
-            pull=sent and BumpPullOutput.model_validate(sent),
+            recipes=[RecipeBumpOutput.of(one) for one in result.report.recipes],
+            idle=list(result.report.idle),
+            written=result.written and WrittenBumpOutput.of(result.written),
+            pull=result.sent and BumpPullOutput.model_validate(result.sent),
         )

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from contextlib import ExitStack
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from packaging.version import Version
 
 from vpatch.commands.bump.changes import ReleaseSide
 from vpatch.commands.bump.comparison_cache import compared
-from vpatch.commands.bump.history import CommitsFrom, opened_history
+from vpatch.commands.bump.history import opened_history
 from vpatch.commands.bump.propose import with_proposal
-from vpatch.commands.bump.report import BumpReport, RecipeBump
+from vpatch.commands.bump.report import BumpReport, RecipeBump, release
+from vpatch.commands.bump.report_file import check_report_file, write_report
 from vpatch.commands.bump.upstream_commits import with_commits
 from vpatch.commands.bump.verdict import judge
 from vpatch.errors import UsageError
@@ -23,8 +25,12 @@ from vpatch.workspace.selection import Request
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+    from pathlib import Path
 
+    from vpatch.commands.bump.history import CommitsFrom
+    from vpatch.commands.bump.pull import SentBump
     from vpatch.commands.bump.verdict import PatchBump
+    from vpatch.commands.bump.write import WrittenBump
     from vpatch.planning.state import Plan
     from vpatch.source.entry import CachedTree
     from vpatch.source.tree import Pin
@@ -32,19 +38,114 @@ if TYPE_CHECKING:
     from vpatch.workspace.selection import Selection
 
 
-def bump(
-    context: Context, recipes: Sequence[str], to: str, commits: CommitsFrom | None = None
-) -> BumpReport:
-    """Say what the release `to` means for each patch of some recipes.
+@dataclass(frozen=True)
+class BumpOptions:
+    """How a bump is written.
 
-    Without names, these are all recipes of the project. `commits` says who tells which upstream
-    commits changed the code of the patches.
+    Attributes:
+        branch: the name of the new branch; by default `vpatch/bump-VERSION`.
+        prune: whether the folders of patches that nothing needs go, too.
+        proof: whether what changes is tested first.
+        engine: the vLLM to test with: `cpu`, `cuda` or a Python. None takes one of the cache.
+        pull: whether the branch is pushed to origin, and a pull request opened there.
+        repository: that of the pull request, as OWNER/NAME; by default that of origin.
+    """
+
+    branch: str | None = None
+    prune: bool = False
+    proof: bool = True
+    engine: str | None = None
+    pull: bool = False
+    repository: str | None = None
+
+    def refuse_conflicts(self, context: Context) -> None:
+        """Refuse options that exclude each other, or have no effect together.
+
+        Raises:
+            UsageError: there are some.
+        """
+        if self.repository and not self.pull:
+            raise UsageError(
+                "--repository would have no effect without --pr",
+                hint="add --pr",
+                code="cli.unused-option",
+            )
+        if self.engine and not self.proof:
+            raise UsageError(
+                "--engine would have no effect with --no-proof",
+                hint="leave one of the two out",
+                code="cli.unused-option",
+            )
+        if self.pull and context.offline:
+            raise UsageError(
+                "--pr asks GitHub, and --offline forbids it",
+                hint="leave one of the two out",
+                code="cli.unused-option",
+            )
+
+
+@dataclass(frozen=True)
+class BumpResult:
+    """What a release means, the branch that was written, and the pull request, if any."""
+
+    report: BumpReport
+    written: WrittenBump | None = None
+    sent: SentBump | None = None
+
+
+def bump(
+    context: Context,
+    recipes: Sequence[str],
+    to: str,
+    commits: CommitsFrom,
+    *,
+    output: Path | None = None,
+    write: BumpOptions | None = None,
+) -> BumpResult:
+    """Say what the release `to` means for each patch of some recipes, and write the change.
+
+    Args:
+        context: the project, its library and the cache.
+        recipes: names; without any, these are all recipes of the project.
+        to: the new vLLM.
+        commits: who tells which upstream commits changed the code of the patches.
+        output: a file that gets the report as well.
+        write: how the change becomes a branch of the project; None writes none.
 
     Raises:
-        UsageError: a recipe is not there, it is wrong, or pins a later release and was named.
-        VpatchError: a source, or upstream's commits, cannot be read.
+        UsageError: a recipe is not there, it is wrong, or pins a later release and was named; or
+            options exclude each other; or the change cannot be written.
+        VpatchError: something cannot be read or written, or a proof failed.
     """
-    found: list[RecipeBump] = []
+    if write is not None:
+        write.refuse_conflicts(context)
+    if output is not None:
+        check_report_file(output)
+    commits.refuse(context)
+    report = _report(context, recipes, to, commits)
+    if output is not None:
+        write_report(report, output)
+        context.progress.note(f"the report is in {output}")
+    if write is None or not report.recipes:
+        return BumpResult(report)
+    # These need git, and the harness of tests.
+    from vpatch.commands.bump.pull import open_pull, pull_place  # noqa: PLC0415
+    from vpatch.commands.bump.write import write_bump  # noqa: PLC0415
+
+    branch = write.branch or f"vpatch/bump-{release(report.recipes[0].new)}"
+    with ExitStack() as stack:
+        place = None
+        if write.pull:
+            place = stack.enter_context(pull_place(context, write.repository, branch))
+        written = write_bump(
+            context, report, branch, prune=write.prune, proof=write.proof, engine=write.engine
+        )
+        sent = open_pull(place, report, written) if place else None
+    return BumpResult(report, written, sent)
+
+
+def _report(context: Context, recipes: Sequence[str], to: str, commits: CommitsFrom) -> BumpReport:
+    bumps: list[RecipeBump] = []
     idle: list[str] = []
     for name in recipes or _own_recipes(context):
         jobs = selection.resolve(Request(recipe=name), context.library, whole_library=True)
@@ -62,13 +163,13 @@ def bump(
                 continue
             others = tuple(job.spec.tree for job in jobs[1:])
             # It refuses a clone without the releases before anything takes time.
-            history = opened_history(context, commits or CommitsFrom(), old.pin, new.pin, stack)
+            history = opened_history(context, commits, old.pin, new.pin, stack)
             patches = tuple(_patches(context, jobs[0], target, old, new))
             if history is not None:
                 patches = with_commits(patches, history)
             asked = None if history is None else history.said
-            found.append(RecipeBump(name, old.pin, new.pin, patches, others, asked))
-    return BumpReport(tuple(found), tuple(idle))
+            bumps.append(RecipeBump(name, old.pin, new.pin, patches, others, asked))
+    return BumpReport(tuple(bumps), tuple(idle))
 
 
 def _own_recipes(context: Context) -> list[str]:

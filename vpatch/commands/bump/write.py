@@ -20,23 +20,6 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class BumpOptions:
-    """How a bump is written.
-
-    Attributes:
-        branch: the name of the new branch.
-        prune: whether the folders of patches that nothing needs go, too.
-        proof: whether what changes is tested first.
-        engine: the vLLM to test with: `cpu`, `cuda` or a Python. None takes one of the cache.
-    """
-
-    branch: str
-    prune: bool = False
-    proof: bool = True
-    engine: str | None = None
-
-
-@dataclass(frozen=True)
 class WrittenBump:
     """The branch, its last commit, and the subjects of its commits.
 
@@ -51,10 +34,19 @@ class WrittenBump:
     proof: tuple[ProofStep, ...] = ()
 
 
-def write_bump(context: Context, report: BumpReport, options: BumpOptions) -> WrittenBump:
+def write_bump(
+    context: Context,
+    report: BumpReport,
+    branch: str,
+    *,
+    prune: bool,
+    proof: bool,
+    engine: str | None,
+) -> WrittenBump:
     """Write what a report says to a new branch, and what it proposes: all of it, or nothing.
 
     The work tree stays as it is. The evidence of a smoke plan goes to the project's `evidence`.
+    `prune`, `proof` and `engine` are as in `BumpOptions`.
 
     Raises:
         UsageError: a patch needs a person, or the repository or a recipe is not fit for it.
@@ -80,29 +72,28 @@ def write_bump(context: Context, report: BumpReport, options: BumpOptions) -> Wr
                 else "set user.name and user.email with git config",
                 code="bump.not-committable",
             )
-        git.refuse_branch_name(repo, options.branch)
+        git.refuse_branch_name(repo, branch)
         writer = BumpCommits(context, report, repo, parent)
-        commits = writer.commits(prune=options.prune)
+        commits = writer.commits(prune=prune)
         tip = None
-        if git.has_branch(repo, options.branch):
+        if git.has_branch(repo, branch):
             # It may be of a run that was killed once the branch was there.
-            tip = git.branch_with(repo, options.branch, parent, commits)
+            tip = git.branch_with(repo, branch, parent, commits)
             if tip is None:
                 raise UsageError(
-                    f"there is a branch {options.branch} already",
+                    f"there is a branch {branch} already",
                     where=str(folder),
-                    hint=f"remove it (git branch -D {options.branch}), "
-                    "or name another with --branch",
+                    hint=f"remove it (git branch -D {branch}), or name another with --branch",
                     code="bump.branch-exists",
                 )
         steps: list[ProofStep] = []
-        if options.proof:
+        if proof:
             with writer.staged() as changed:
-                steps = prove(changed, report, writer.names, options.engine)
+                steps = prove(changed, report, writer.names, engine)
             refuse_failed(steps)
         if tip is None:
             now = datetime.now(UTC)
-            tip = git.add_branch(repo, options.branch, parent, commits, Person(*who), now)
+            tip = git.add_branch(repo, branch, parent, commits, Person(*who), now)
     subjects = tuple(commit.message.partition("\n")[0] for commit in commits)
     kept = tuple(dict.fromkeys(writer.kept))
-    return WrittenBump(options.branch, tip, subjects, kept, tuple(steps))
+    return WrittenBump(branch, tip, subjects, kept, tuple(steps))

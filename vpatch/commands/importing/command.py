@@ -13,7 +13,7 @@ from vpatch.commands.importing.lift_usecase import lift_patch
 from vpatch.commands.importing.output import ImportOutput, LiftedPatchOutput
 from vpatch.commands.importing.request import ImportRequest, release_named, source_named
 from vpatch.commands.importing.sources.script import DEFAULT_PLACE
-from vpatch.commands.importing.usecase import import_patches, releases_named
+from vpatch.commands.importing.usecase import import_patches
 from vpatch.console.options import json_option, offline_option, open_context, written_in_project
 from vpatch.console.result import CommandResult
 from vpatch.errors import ExitCode, UsageError
@@ -146,10 +146,9 @@ def command(
     releases is shown, beside what `git apply -3` makes of the original.
     """
     context = open_context(offline=offline)
-    release = release_named(vllm, other)
     if lift is not None:
         _refuse_beside_lift(_given())
-        lifted = lift_patch(context, lift, release)
+        lifted = lift_patch(context, lift, release_named(vllm, other))
         if as_json:
             return CommandResult(ImportOutput(patches=[], lifted=LiftedPatchOutput.of(lifted)))
         for line in lifted_lines(lifted):
@@ -158,28 +157,27 @@ def command(
     where, kind = source_named(source, commits, tree=tree, module=module, script=script)
     request = ImportRequest(
         where,
+        vllm,
+        other,
         kind,
-        release,
-        output_dir,
         commits,
         patch_id,
         exact,
         text,
         examples,
-        releases_named(context, releases, release),
+        releases,
         upstreamed,
         seen_at,
         only,
     )
-    made = import_patches(context, request)
-    open_ends = any(one.unrecognised or one.is_partial for one in made)
-    code = ExitCode.FINDINGS if open_ends else ExitCode.CLEAN
+    imported = import_patches(context, request, output_dir)
+    code = ExitCode.FINDINGS if any(p.needs_a_person for p in imported) else ExitCode.CLEAN
     if as_json:
-        return CommandResult(ImportOutput.of(made), code)
-    for one in made:
-        for line in imported_lines(one):
+        return CommandResult(ImportOutput.of(imported), code)
+    for patch in imported:
+        for line in imported_lines(patch):
             click.echo(line)
-    click.echo(f"{counted(len(made), 'patch')} written to {output_dir}")
+    click.echo(f"{counted(len(imported), 'patch')} written to {output_dir}")
     return code
 
 

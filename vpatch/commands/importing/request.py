@@ -23,25 +23,34 @@ SourceKind = Literal["diff", "range", "tree", "script", "module", "pull"]
 class ImportRequest:
     """What to import, and how.
 
-    `source` is a path, or the name of a pull request. A script sees the release at `seen_at`,
-    None for the usual place. `only` are the names of what to take of a module, none for all.
-    `release` is the tree that the source is for, or the first that has it: with `upstreamed`, it
-    must have it, and else vpatch finds out. With `exact`, every byte must be as in the source;
-    with `text`, no edit goes by meaning. With `examples`, patches that require no other get the
-    files before and after as an example; a note says of the others why not. `releases` are those
-    to compare with git, None for all in the cache. The patches go to `output_dir`.
+    Attributes:
+        source: a path, or the name of a pull request, such as vllm-project/vllm#44821.
+        vllm: the vLLM that the source is for, or the first release that has it already.
+        tree: the same for a plugin or a library, such as `NAME==VERSION`, in place of `vllm`.
+        kind: what the source is; by default a diff, or a folder of diffs, or a pull request.
+        commits: of a `range`, the commits, as `A..B`.
+        patch_id: the id of the patch, if there is one.
+        exact: whether every byte must be as in the source, comments too.
+        text: whether no edit goes by meaning.
+        examples: whether patches that require no other get the files before and after as an
+            example; a note says of the others why not.
+        releases: those to compare with git: several with commas, `all`, or `none`; by default
+            those in the cache.
+        upstreamed: whether the release must have the change already; else vpatch finds out.
+        seen_at: where a script sees the release, if not at the usual place.
+        only: the names of what to take of a module; by default all.
     """
 
     source: Path | str
-    kind: SourceKind
-    release: TreeSpec
-    output_dir: Path
+    vllm: str | None = None
+    tree: str | None = None
+    kind: SourceKind | None = None
     commits: str | None = None
     patch_id: str | None = None
     exact: bool = False
     text: bool = False
     examples: bool = False
-    releases: tuple[str, ...] | None = None
+    releases: str | None = None
     upstreamed: bool = False
     seen_at: Path | None = None
     only: tuple[str, ...] = ()
@@ -76,6 +85,11 @@ class ImportedPatch:
         own = (one for one in self.releases if one.version == self.upstreamed_in)
         return next((one for one in own if one.state is not State.UPSTREAMED), None)
 
+    @property
+    def needs_a_person(self) -> bool:
+        """Whether something of the source is not in the patch, or is not recognised."""
+        return self.is_partial or self.unrecognised is not None
+
 
 def release_named(vllm: str | None, tree: str | None) -> TreeSpec:
     """The tree that `--vllm` or `--tree` names.
@@ -98,6 +112,12 @@ def release_named(vllm: str | None, tree: str | None) -> TreeSpec:
     return parse_vllm(str(vllm)) if tree is None else parse_tree(tree)
 
 
+def kind_of(source: Path | str) -> SourceKind:
+    """Return what a source is of which nobody says it: a pull request, or a diff."""
+    is_pull = not Path(source).exists() and pull_named(str(source)) is not None
+    return "pull" if is_pull else "diff"
+
+
 def source_named(
     source: str | None,
     commits: str | None,
@@ -111,18 +131,17 @@ def source_named(
     Raises:
         UsageError: none is named, or several are.
     """
-    given: list[tuple[Path | str | None, SourceKind]] = [
+    sources: list[tuple[Path | str | None, SourceKind]] = [
         (tree, "tree"),
         (module, "module"),
         (script, "script"),
     ]
     if commits is not None:
-        given.append((Path(source or "."), "range"))
-    elif source is not None and not Path(source).exists() and pull_named(source) is not None:
-        given.append((source, "pull"))
+        sources.append((Path(source or "."), "range"))
     elif source is not None:
-        given.append((Path(source), "diff"))
-    named = [(place, kind) for place, kind in given if place is not None]
+        kind = kind_of(source)
+        sources.append((source if kind == "pull" else Path(source), kind))
+    named = [(place, kind) for place, kind in sources if place is not None]
     if len(named) != 1:
         raise UsageError(
             "name one source",

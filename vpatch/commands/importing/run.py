@@ -40,11 +40,13 @@ _LONG = 10_000
 class ImportRun:
     """One run, in a folder for what is not proven yet.
 
-    `tree` is what the changes are on top of: the release, or `release` without them.
+    `tree` is what the changes are on top of: the release, or `release` without them. `releases` are
+    those to compare with git, None for all in the cache.
     """
 
     context: Context
     request: ImportRequest
+    releases: tuple[str, ...] | None
     tree: Tree
     release: Tree | None
     staging: Path
@@ -73,7 +75,7 @@ class ImportRun:
 
     @property
     def _comparison(self) -> ReleaseComparison:
-        return ReleaseComparison(self.context, self.request.releases, self.tree, self.release)
+        return ReleaseComparison(self.context, self.releases, self.tree, self.release)
 
     def _below(self, earlier: Sequence[SourceChange]) -> Tree:
         return changed(self.tree, *earlier) if earlier else self.tree
@@ -207,7 +209,7 @@ class ImportRun:
         patches = self._loaded(drafts)
         comparison = self._comparison
         rows = comparison.rows(patches, drafts)
-        found = []
+        imported = []
         for number, (one, proof) in enumerate(zip(drafts, proofs, strict=True)):
             releases = tuple(row[number] for row in rows)
             needed = requires.get(one.change.id, ())
@@ -218,11 +220,11 @@ class ImportRun:
             more += proof.notes
             if self.request.examples:
                 more += self._write_example(one, proof, needed, merged=last is not None)
-            folder = self.request.output_dir / one.change.id
+            folder = self.staging / one.change.id
             own = None if self.release is None else self.release.pin.version
-            found.append(ImportedPatch(one, folder, proof, needed, releases, tuple(more), own))
+            imported.append(ImportedPatch(one, folder, proof, needed, releases, tuple(more), own))
         self._loaded(drafts)
-        return found
+        return imported
 
     def _write_example(
         self, one: Draft, proof: ImportProof, needed: Sequence[str], *, merged: bool

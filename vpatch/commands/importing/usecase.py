@@ -5,11 +5,13 @@ from __future__ import annotations
 import shutil
 from contextlib import ExitStack
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from vpatch.changes.stack import Stack
 from vpatch.changes.time_limit import limited_time
 from vpatch.changes.undo import FittedChanges, fitted
+from vpatch.commands.importing.request import kind_of, release_named
 from vpatch.commands.importing.run import ImportRun
 from vpatch.commands.importing.scaffold import PRESENT, present, refuse_wrong_id
 from vpatch.commands.importing.sources.module import from_module
@@ -25,7 +27,6 @@ from vpatch.workspace.context import exact_release
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from pathlib import Path
 
     from vpatch.changes.change import DiffedChange, SourceChange
     from vpatch.commands.importing.request import ImportedPatch, ImportRequest
@@ -34,33 +35,38 @@ if TYPE_CHECKING:
     from vpatch.workspace.context import Context
 
 
-def import_patches(context: Context, request: ImportRequest) -> list[ImportedPatch]:
-    """Import patches, prove them on their release, and write them.
+def import_patches(
+    context: Context, request: ImportRequest, output_dir: Path
+) -> list[ImportedPatch]:
+    """Import patches, prove them on their release, and write them to a folder of patches.
 
     Raises:
         UsageError: the source cannot be read or does what no patch can do, options exclude each
             other, or a patch of that id is there already.
         VpatchError: a tree cannot be read, or a patch would not do what the source does.
     """
+    spec = release_named(request.vllm, request.tree)
+    releases = _releases(context, request.releases, spec)
+    request = replace(request, kind=request.kind or kind_of(request.source))
     _refuse_useless(request)
     if request.patch_id is not None:
         refuse_wrong_id(request.patch_id)
-    if request.output_dir.exists() and not request.output_dir.is_dir():
+    if output_dir.exists() and not output_dir.is_dir():
         raise UsageError(
             "the patches cannot be written there: it is a file",
-            where=str(request.output_dir),
+            where=str(output_dir),
             hint="name a folder with --output-dir",
             code="cli.bad-value",
         )
-    with context.tree(request.release) as tree, limited_time():
+    with context.tree(spec) as tree, limited_time():
         _refuse_unusable(tree)
-        found = _read(context, request, tree)
-        changes = distinct_ids(found.changes, request.patch_id)
-        _refuse_present(changes, request.output_dir)
-        with staging_folder(request.output_dir, "importing") as staging:
-            release = tree if found.upstreamed else None
-            made = ImportRun(context, request, found.base, release, staging).run(changes)
-            return _put_in_place(made, staging, request.output_dir)
+        fitting = _read(context, request, tree)
+        changes = distinct_ids(fitting.changes, request.patch_id)
+        _refuse_present(changes, output_dir)
+        with staging_folder(output_dir, "importing") as staging:
+            release = tree if fitting.upstreamed else None
+            run = ImportRun(context, request, releases, fitting.base, release, staging)
+            return _put_in_place(run.run(changes), staging, output_dir)
 
 
 def _refuse_unusable(tree: Tree) -> None:
@@ -75,7 +81,7 @@ def _refuse_unusable(tree: Tree) -> None:
         )
 
 
-def releases_named(context: Context, asked: str | None, spec: TreeSpec) -> tuple[str, ...] | None:
+def _releases(context: Context, asked: str | None, spec: TreeSpec) -> tuple[str, ...] | None:
     """The releases of a tree to compare with git; None for those in the cache."""
     if asked is None:
         return None
@@ -91,22 +97,23 @@ def releases_named(context: Context, asked: str | None, spec: TreeSpec) -> tuple
             hint=f"name releases of {spec.tree}, with commas between them",
             code="cli.bad-value",
         )
-    found = []
+    releases = []
     for version in asked.split(","):
         with context.tree(parse_tree(f"{spec.tree}=={version}")) as tree:
-            found.append(str(tree.pin.version))
-    return tuple(found)
+            releases.append(str(tree.pin.version))
+    return tuple(releases)
 
 
 def _read(context: Context, request: ImportRequest, tree: Tree) -> FittedChanges:
-    if isinstance(request.source, str):
-        diffed = _read_pull(context, request.source)
+    source = Path(request.source)
+    if request.kind == "pull":
+        diffed = _read_pull(context, str(request.source))
     elif request.kind == "range":
-        diffed = from_range(request.source, request.commits or "")
+        diffed = from_range(source, request.commits or "")
     elif request.kind == "diff":
-        diffed = from_diffs(request.source)
+        diffed = from_diffs(source)
     else:
-        return FittedChanges(tree, _read_files(request, request.source, tree))
+        return FittedChanges(tree, _read_files(request, source, tree))
     return fitted(diffed, tree, upstreamed=request.upstreamed)
 
 
