@@ -228,7 +228,15 @@ for function, modules, words in json.loads(sys.argv[1]):
     except api.UnavailableError as error:
         print(error.code, error.what)
 """
-    calls = {"verify": ("image", ["some:tag"]), "smoke": ("engine", []), "bench": ("bench", [])}
+    calls = {
+        "verify": ("image", ["some:tag"]),
+        "build_image": ("image", []),
+        "plan_image": ("image", []),
+        "wheel": ("audit", []),
+        "smoke": ("engine", []),
+        "bench": ("bench", []),
+        "upstream_status": ("upstream", []),
+    }
     each = [(name, EXTRAS[extra], words) for name, (extra, words) in calls.items()]
     run = without((), json.dumps(each), code=code, folder=tmp_path)
     assert run.stderr == ""

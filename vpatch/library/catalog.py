@@ -152,7 +152,11 @@ class Library:
 
     def load_all(self) -> list[Patch]:
         """Load every patch, in the order of the ids."""
-        return self.load(sorted(self.patches))
+        return self.load_named(())
+
+    def load_named(self, ids: Sequence[str]) -> list[Patch]:
+        """Load these patches, or every one, in the order of the ids, if none is named."""
+        return self.load(ids or sorted(self.patches))
 
     def recipe(self, name: str) -> Path:
         """Find a recipe by its name, or by its path.

@@ -21,6 +21,7 @@ from tests.engine.wheels import engine_wheels
 from tests.helpers import fails
 from tests.projects import VERSION
 from tests.waiting import LIMIT, until
+from vpatch import api
 from vpatch.commands.proofs.usecase import refuse_unfit
 from vpatch.engine.environment import Engine
 from vpatch.evidence.documents import document_of
@@ -64,6 +65,31 @@ def test_a_proof_that_holds(proven):
         VERSION,
     )
     assert [t["outcome"] for t in document["pristine"]["tests"]] == ["failed", "passed"]
+
+
+def test_the_api_runs_the_same(proven, monkeypatch):
+    for name, value in proven.env.items():
+        monkeypatch.setenv(name, value)
+    context = api.open_context(proven.folder, trust_everything=True)
+    evidence = proven.folder / "evidence"
+    tests = api.run_behaviour_tests(
+        context, "name-proj", engine=sys.executable, evidence_dir=evidence
+    )
+    assert [(one.found and one.found.problems, one.idle) for one in tests] == [
+        ((), None),
+        (None, "it needs cuda"),
+    ]
+    assert tests[0].folder.parent == evidence
+    (one,) = api.run_tests_on_releases(
+        context, "name-proj", engine=sys.executable, vllm="0.50", record=True
+    )
+    assert (one.release, one.found.outcome) == (VERSION, "holds")
+    assert "behaviour" in json.loads((proven.patches / "name-proj" / "shapes.json").read_text())
+    (proven.folder / "recipes").mkdir()
+    (proven.folder / "recipes" / "mine.yaml").write_text(f"vllm: {VERSION}\npatches: [name-proj]\n")
+    context = api.open_context(proven.folder, trust_everything=True)
+    (one,) = api.run_tests_on_recipe(context, "mine", engine=sys.executable)
+    assert (one.release, one.found.outcome) == (VERSION, "holds")
 
 
 @pytest.mark.usefixtures("ran_once")
@@ -173,6 +199,7 @@ def test_nohup_outlives_the_terminal(proven):
 OWN = """
 import os, subprocess, sys
 from pathlib import Path
+from vpatch import api
 from vpatch.commands.proofs.usecase import refuse_unfit
 from vpatch.engine.environment import Engine
 from vpatch.engine.process import run

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -106,5 +105,5 @@ def command(
     if form == "text":
         print_audit(result)
     else:
-        click.echo(document_of(result, form, datetime.now(UTC).replace(microsecond=0)), nl=False)
+        click.echo(document_of(result, form), nl=False)
     return code

@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
+from vpatch.errors import UsageError
 from vpatch.util.extras import require
 from vpatch.util.source_date import source_date_epoch
 
@@ -14,15 +15,23 @@ if TYPE_CHECKING:
 FORMATS = ("openvex", "cyclonedx", "sarif")
 
 
-def document_of(result: AuditResult, form: str, now: datetime) -> str:
-    """Return an audit in one of `FORMATS`, dated `now` or as SOURCE_DATE_EPOCH says.
+def document_of(result: AuditResult, form: str, made: datetime | None = None) -> str:
+    """Return an audit in one of `FORMATS`, dated `made` or now, or as SOURCE_DATE_EPOCH says.
 
     Raises:
-        UsageError: SOURCE_DATE_EPOCH is not a number of seconds.
+        UsageError: there is no such format, or SOURCE_DATE_EPOCH is not a number of seconds.
         UnavailableError: the packages for the format are not installed.
     """
+    if form not in FORMATS:
+        raise UsageError(
+            f"there is no format {form!r}",
+            hint=f"give one of {', '.join(FORMATS)}",
+            code="cli.bad-value",
+        )
     seconds = source_date_epoch()
-    at = now if seconds is None else datetime.fromtimestamp(seconds, UTC)
+    if seconds is not None:
+        made = datetime.fromtimestamp(seconds, UTC)
+    at = made or datetime.now(UTC).replace(microsecond=0)
     # Each format is imported where it is asked for: CycloneDX takes 0.3 s.
     if form == "openvex":
         from vpatch.commands.audit.openvex import openvex  # noqa: PLC0415

@@ -11,7 +11,7 @@ from vpatch.commands.evidence.usecase import (
     VerifiedEvidence,
     unchanged_evidence,
     verify_all,
-    verify_evidence,
+    verify_named,
 )
 from vpatch.console.options import (
     evidence_dir_option,
@@ -22,10 +22,7 @@ from vpatch.console.options import (
 from vpatch.console.output import Group
 from vpatch.console.result import CommandResult
 from vpatch.errors import ExitCode, combine
-from vpatch.evidence.store import (
-    REPORT,
-    read_evidence,
-)
+from vpatch.evidence.store import REPORT
 from vpatch.util.digest import short_digest
 
 if TYPE_CHECKING:
@@ -100,7 +97,7 @@ def verify(
     different now, or if its run failed. Ends with 4 if the source is out of reach. Evidence is not
     signed: anyone who can write to its folder can make other evidence.
     """
-    found = verify_evidence(context, read_evidence(evidence_dir / name))
+    found = verify_named(context, evidence_dir / name)
     if as_json:
         return CommandResult(EvidenceOutput.of(found), found.exit_code)
     for file in found.changed:

@@ -89,6 +89,16 @@ def verify_evidence(context: Context, evidence: Evidence) -> VerifiedEvidence:
         raise no_record(evidence, error) from error
 
 
+def verify_named(context: Context, folder: Path) -> VerifiedEvidence:
+    """Read the evidence in a folder, and verify it; see `verify_evidence`.
+
+    Raises:
+        EvidenceError: it cannot be read.
+        VpatchError: the environment failed, so it is not known what would run now.
+    """
+    return verify_evidence(context, read_evidence(folder))
+
+
 def _verified(context: Context, evidence: Evidence) -> VerifiedEvidence:
     changed = tampered(evidence)
     # What was changed cannot be asked what it was asked for.

@@ -113,7 +113,7 @@ def release_named(vllm: str | None, tree: str | None) -> TreeSpec:
 
 
 def kind_of(source: Path | str) -> SourceKind:
-    """Return what a source is of which nobody says it: a pull request, or a diff."""
+    """Return what a source is if nobody says so: a pull request, or a diff."""
     is_pull = not Path(source).exists() and pull_named(str(source)) is not None
     return "pull" if is_pull else "diff"
 

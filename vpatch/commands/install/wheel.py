@@ -5,6 +5,7 @@ from __future__ import annotations
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from packaging.utils import canonicalize_name
@@ -19,8 +20,6 @@ from vpatch.source.wheels import official_wheel
 from vpatch.workspace.locked_plan import locked_plan
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from vpatch.commands.install.layout import LaidOver
     from vpatch.commands.install.wheels.build import MadeWheel
     from vpatch.source.entry import CachedTree
@@ -39,7 +38,7 @@ class WheelOptions:
     `wheel` is a file. Without it, the index has the wheel of `distribution`, by default vllm.
     """
 
-    output: Path
+    output: Path = Path("dist")
     wheel: Path | None = None
     distribution: str | None = None
 

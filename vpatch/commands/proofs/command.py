@@ -142,7 +142,7 @@ def command(
     if recipe and engine:
         run = run_on_recipe(context, RecipeRun(recipe, engine, ids, record, again))
         return behaviour.show(run, as_json=as_json)
-    chosen = context.library.load(ids or sorted(context.library.patches))
+    chosen = context.library.load_named(ids)
     if record and engine is None:
         releases = releases_of(context, "all" if vllm is None else vllm)
         return shape_text.record(context, chosen, releases, as_json=as_json)
