@@ -20,7 +20,7 @@ import os
 import sys
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, TypedDict, TypeVar
+from typing import TYPE_CHECKING, Literal, TypedDict, TypeVar
 
 from vpatch.checkout.apply import Applied
 from vpatch.checkout.lockfile import LockFile
@@ -188,7 +188,8 @@ class RequestFields(TypedDict, total=False):
         recipe: a recipe, by name or file.
         trees: a list of further trees, such as `vllm-ascend==0.23.0`.
         patches: a list of ids; by default those of the recipe, or all but those on request.
-        strict: refuse a patch whose code is not that of a release on record; a recipe may say so.
+        strict: what writes or runs something refuses a patch whose code is not that of a release on
+            record; a recipe may say so.
         security: `all` for every backport of a security fix that the code needs, too.
     """
 
@@ -197,7 +198,7 @@ class RequestFields(TypedDict, total=False):
     trees: Iterable[str]
     patches: Iterable[str]
     strict: bool
-    security: str | None
+    security: Literal["all"] | None
 
 
 def open_context(
