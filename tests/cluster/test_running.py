@@ -17,7 +17,7 @@ from vpatch.cluster.nodes import ClusterNode
 from vpatch.cluster.parcel import Parcel
 from vpatch.cluster.running import RayCluster, _JobRun
 from vpatch.cluster.storage import STORED, Storage
-from vpatch.runs.cluster_options import ClusterOptions
+from vpatch.runs.cluster_options import OnCluster
 from vpatch.runs.cluster_run import ClusterRun, NodeTasks
 from vpatch.util.digest import digest_of
 
@@ -194,9 +194,9 @@ def test_a_file_of_the_storage_that_is_not_whole_is_a_lost_attempt(monkeypatch, 
 
 def test_a_storage_that_keeps_the_folder_of_a_run_is_said(tmp_path):
     notes = []
-    options = ClusterOptions("head:1", storage=str(tmp_path))
+    where = OnCluster("head:1", storage=str(tmp_path))
     progress = SimpleNamespace(note=notes.append)
-    run = ClusterRun(NodeTasks([], Parcel(), None), options, None, progress)
+    run = ClusterRun(NodeTasks([], Parcel()), where, None, progress)
     with run._storage() as storage:
         storage._system = SimpleNamespace(invalidate_cache=list, rm=rm_that_fails)
     (note,) = notes

@@ -13,7 +13,7 @@ import pytest
 from vpatch.cluster.errors import ClusterError
 from vpatch.cluster.storage import STORED, STORED_BYTES, Storage
 from vpatch.errors import UsageError
-from vpatch.runs.cluster_options import ClusterOptions
+from vpatch.runs.cluster_options import RunOptions
 from vpatch.util.digest import digest_of
 
 LARGE = b"x" * STORED_BYTES
@@ -210,12 +210,12 @@ def test_a_relative_folder_is_that_of_the_driver(tmp_path, monkeypatch):
     ],
 )
 def test_a_password_never_travels(url, refused):
-    options = ClusterOptions("head:1", storage=url)
+    options = RunOptions(on="head:1", storage=url)
     if not refused:
-        options.refuse_conflicts([])
+        assert options.where().storage == url
         return
     with pytest.raises(UsageError) as error:
-        options.refuse_conflicts([])
+        options.where()
     assert error.value.code == "cluster.bad-storage"
     assert "word@" not in str(error.value)
     assert "=word" not in str(error.value)
@@ -224,7 +224,7 @@ def test_a_password_never_travels(url, refused):
 
 def test_it_needs_a_cluster():
     with pytest.raises(UsageError) as error:
-        ClusterOptions(storage="/shared").refuse_conflicts([])
+        RunOptions(storage="/shared").where()
     assert error.value.what == "--storage would have no effect without --on"
 
 

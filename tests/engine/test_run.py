@@ -14,6 +14,7 @@ from vpatch.commands.smoke.prove import run_smoke
 from vpatch.commands.smoke.usecase import SmokeOptions, engine_request
 from vpatch.engine.process import started
 from vpatch.harness.sandbox import own_variables
+from vpatch.runs.cluster_options import Here
 from vpatch.source.cache import default_cache_folder
 from vpatch.util.digest import digest_of
 from vpatch.workspace.context import Context
@@ -67,8 +68,8 @@ def test_the_cells_of_the_recipe_pass_and_the_engine_stays_as_it_is(engine, tmp_
     (tmp_path / "logs").mkdir()
     before = files_of(packages)
     with Context() as context, ExitStack() as stack:
-        options = SmokeOptions(engine="cpu", name="run")
-        order, target = engine_request(context, Request(recipe=RECIPE), options, stack)
+        options, where = SmokeOptions(engine="cpu", name="run"), Here("cpu")
+        order, target = engine_request(context, Request(recipe=RECIPE), options, where, stack)
         # A server has an engine in a process of its own, which dies without the patches.
         cells = [cell for cell in order.cells if (cell.mode, cell.k) == ("server", 3)][:1]
         told = []
@@ -79,7 +80,7 @@ def test_the_cells_of_the_recipe_pass_and_the_engine_stays_as_it_is(engine, tmp_
             context.progress,
             lambda _, name, checks: told.append((name, checks)),
         )
-    assert record["result"] == "passed", told
+    assert record.result == "passed", told
     checks = {check.name: check.verdict for _, found in told for check in found}
     assert checks["patched files"] == "pass"
     assert files_of(packages) == before

@@ -1,15 +1,11 @@
-"""Options of commands that can run on a Ray cluster."""
+"""The options that say where jobs run, and what they mean: this machine, or a Ray cluster."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from dataclasses import KW_ONLY, dataclass
 
 from vpatch.errors import UsageError
 from vpatch.util.urls import redact, split_credentials
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
 
 ATTEMPTS = 3
 # There, a user without a password is not a secret; for Azure it is a container.
@@ -17,42 +13,62 @@ _WITH_A_USER = {"abfs", "abfss", "ftp", "hdfs", "sftp", "smb", "ssh"}
 
 
 @dataclass(frozen=True)
-class ClusterOptions:
-    """Where the jobs of a command run.
+class Here:
+    """An engine of this machine runs all jobs: what `--engine` says, or None without it."""
+
+    engine: str | None
+
+
+@dataclass(frozen=True)
+class OnCluster:
+    """The nodes of a Ray cluster run all jobs.
 
     Attributes:
-        on: the address of a cluster; None for this machine.
+        address: the address of the cluster.
+        engine: what `--engine` says; None without it. A job of an image names its image itself.
+        image: what `--image` says; None without it.
         attempts: how often a job is tried there, before its loss is a finding.
         resume: whether jobs whose results are kept are not run again.
         storage: where nodes leave large files for this machine, as fsspec names it; None for
             Ray's object store.
     """
 
+    address: str
+    engine: str | None = None
+    image: str | None = None
+    attempts: int = ATTEMPTS
+    resume: bool = False
+    storage: str | None = None
+
+
+@dataclass(frozen=True)
+class RunOptions:
+    """The options of a command whose jobs may run on a Ray cluster. `where` reads them once."""
+
+    engine: str | None = None
+    image: str | None = None
+    _: KW_ONLY
     on: str | None = None
     attempts: int = ATTEMPTS
     resume: bool = False
     storage: str | None = None
 
-    def refuse_conflicts(self, given: Iterable[str]) -> None:
-        """Refuse options that have no effect together; `given` are those of an own machine.
+    def where(self, **alone: object) -> Here | OnCluster:
+        """Decide where jobs run; `alone` has options of this machine alone: None if not given.
 
         Raises:
-            UsageError: there are some.
+            UsageError: options have no effect together.
         """
         if self.on is None:
-            said = {
-                "--attempts": self.attempts != ATTEMPTS,
-                "--resume": self.resume,
-                "--storage": self.storage is not None,
-            }
-            idle = [name for name, is_given in said.items() if is_given]
+            names = ("attempts", "resume", "storage")
+            idle = [name for name in names if getattr(self, name) != getattr(RunOptions, name)]
             if idle:
                 raise UsageError(
-                    f"{' and '.join(idle)} would have no effect without --on",
+                    f"--{' and --'.join(idle)} would have no effect without --on",
                     hint="give --on ADDRESS, or leave it out",
                     code="cli.unused-option",
                 )
-            return
+            return Here(self.engine)
         why = None if self.storage is None else _unfit_storage(self.storage)
         if why is not None:
             raise UsageError(
@@ -62,12 +78,14 @@ class ClusterOptions:
                 "fsspec's package for it says",
                 code="cluster.bad-storage",
             )
-        for name in given:
-            raise UsageError(
-                f"--{name} and --on exclude each other",
-                hint="nodes start engines of their own: give --engine or --image",
-                code="cli.conflicting-options",
-            )
+        for name, value in alone.items():
+            if value is not None:
+                raise UsageError(
+                    f"--{name} and --on exclude each other",
+                    hint="nodes start engines of their own: give --engine or --image",
+                    code="cli.conflicting-options",
+                )
+        return OnCluster(self.on, self.engine, self.image, self.attempts, self.resume, self.storage)
 
 
 def _unfit_storage(url: str) -> str | None:

@@ -53,7 +53,7 @@ if TYPE_CHECKING:
     from vpatch.declare.smoke import Model
     from vpatch.progress import Progress, Task
     from vpatch.runs.cluster_nodes import SeenCluster, WantedNode
-    from vpatch.runs.cluster_options import ClusterOptions
+    from vpatch.runs.cluster_options import OnCluster
 
 # A node without an engine makes one first.
 AROUND_SECONDS = 3 * 3600.0
@@ -129,14 +129,12 @@ class NodeTasks:
     Attributes:
         tasks: the jobs.
         parcel: the files that travel to each node.
-        engine: what `--engine` says; None without it. A job of an image names its image itself.
         models: the checkpoints that the jobs need.
         digests: the cache's folder that remembers digests of large files.
     """
 
     tasks: Sequence[NodeTask]
     parcel: Parcel
-    engine: str | None
     models: Mapping[str, Model] = field(default_factory=dict)
     digests: Path | None = None
 
@@ -155,13 +153,13 @@ class ClusterRun:
     def __init__(
         self,
         jobs: NodeTasks,
-        options: ClusterOptions,
+        where: OnCluster,
         kept: KeptCells | None,
         progress: Progress,
     ) -> None:
-        self.jobs, self.options, self.kept, self.progress = jobs, options, kept, progress
-        self.engine = jobs.engine
-        self.kind = jobs.engine or ""
+        self.jobs, self.where, self.kept, self.progress = jobs, where, kept, progress
+        self.engine = where.engine
+        self.kind = where.engine or ""
         self.machines: dict[str, dict[str, Any]] = {}
         self.shown: Task | None = None
         self.again = 0
@@ -177,10 +175,10 @@ class ClusterRun:
         checkpoints = {name for name, model in self.jobs.models.items() if model.checkpoint}
         is_image = all(task.wanted.image is not None for task in self.jobs.tasks)
         known = (self.engine is not None or is_image) and here.keys() >= checkpoints
-        if known and self.options.resume:
+        if known and self.where.resume:
             self._take_kept(here)
         if not known or self._pending():
-            with connected(str(self.options.on)) as cluster, self._storage() as storage:
+            with connected(self.where.address) as cluster, self._storage() as storage:
                 seen = look_at_cluster(
                     cluster,
                     self.jobs.parcel,
@@ -192,7 +190,7 @@ class ClusterRun:
                     storage,
                 )
                 self.engine, self.kind = seen.engine, seen.kind
-                if self.options.resume:
+                if self.where.resume:
                     self._take_kept(seen.digests, seen)
                 for task in self._pending():
                     task.settled = task.is_idle(seen.kind)
@@ -232,10 +230,10 @@ class ClusterRun:
 
     @contextmanager
     def _storage(self) -> Iterator[Storage | None]:
-        if self.options.storage is None:
+        if self.where.storage is None:
             yield None
             return
-        storage = Storage.of_a_run(self.options.storage)
+        storage = Storage.of_a_run(self.where.storage)
         storage.probe()
         try:
             yield storage
@@ -255,7 +253,7 @@ class ClusterRun:
         running = cluster.run(
             self.jobs.parcel,
             [_job(task, seen, storage) for task in pending],
-            attempts=self.options.attempts,
+            attempts=self.where.attempts,
             again=why_again,
             storage=storage,
         )

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from vpatch.engine.kinds import KINDS
 from vpatch.engine.overlay import as_released
 from vpatch.errors import UsageError, VpatchError, combine, distinct
 from vpatch.harness.machine import missing
@@ -62,9 +63,15 @@ def refuse_missing(
         raise combine(distinct(errors))
 
 
-def release_asked(found: Sequence[Selection]) -> str | None:
+def engine_here(context: Context, engine: str | None, machine: Machine) -> tuple[str, str]:
+    """Return an engine of this machine, by default one for what it has; and what it runs on."""
+    engine = engine or ("cuda" if machine.gpus else "cpu")
+    return engine, engine if engine in KINDS else context.own_engine(engine).kind
+
+
+def release_asked(selections: Sequence[Selection]) -> str | None:
     """Return the release that a selection of vLLM names; None for any other source."""
-    spec = found[0].spec
+    spec = selections[0].spec
     return spec.version if isinstance(spec, PypiSpec) and spec.tree == "vllm" else None
 
 

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from vpatch.commands.bench.sides import PlannedSide
     from vpatch.declare.bench import Bench
     from vpatch.progress import Progress
-    from vpatch.runs.cluster_options import ClusterOptions
+    from vpatch.runs.cluster_options import OnCluster
 
 
 @dataclass(frozen=True)
@@ -52,13 +52,12 @@ class ClusterBench:
     asked: Mapping[str, str | int | list[str]]
     plan: Bench
     sides: Sequence[PlannedSide]
-    engine: str | None
     digests: Path
 
 
 def run_bench_on_cluster(
     request: ClusterBench,
-    options: ClusterOptions,
+    where: OnCluster,
     root: Path,
     workdir: Path,
     progress: Progress,
@@ -74,7 +73,7 @@ def run_bench_on_cluster(
         ClusterError: the cluster is not there, or was lost before anything was measured.
         NoNodeError: a cell fits on no node.
     """
-    return _BenchOnCluster(request, workdir, on_result).make(options, root, progress)
+    return _BenchOnCluster(request, workdir, on_result).make(where, root, progress)
 
 
 class _BenchOnCluster:
@@ -96,17 +95,16 @@ class _BenchOnCluster:
         (workdir / RAW).mkdir()
 
     def make(
-        self, options: ClusterOptions, root: Path, progress: Progress
+        self, where: OnCluster, root: Path, progress: Progress
     ) -> tuple[BenchRecord, KeyboardInterrupt | VpatchError | None]:
         request = self.request
         tasks = NodeTasks(
             self.jobs.tasks,
             Parcel(self.jobs.files),
-            request.engine,
             request.plan.models,
             request.digests,
         )
-        run = ClusterRun(tasks, options, kept_below(root), progress)
+        run = ClusterRun(tasks, where, kept_below(root), progress)
         failure: KeyboardInterrupt | VpatchError | None = None
         try:
             run.make()

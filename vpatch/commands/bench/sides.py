@@ -27,6 +27,7 @@ from vpatch.harness.models import ModelError, given, locate
 from vpatch.harness.sandbox import inherited, lay_over
 from vpatch.runs.matrix import MatrixPoint, merged_needs
 from vpatch.runs.targets import (
+    engine_here,
     engine_target,
     folders_to_show,
     image_target,
@@ -193,8 +194,7 @@ class Opening:
         return by_kind[subjects.kind](subjects.sides)
 
     def _trees(self, sides: Sequence[Sequence[str]]) -> Ready:
-        engine = self._engine()
-        kind = engine if engine in KINDS else self.context.own_engine(engine).kind
+        engine, kind = engine_here(self.context, self.engine, self.machine)
         if self.matrix is not None:
             notes: list[str] = []
             points = self.matrix.here(self.machine, kind, notes).points
@@ -350,7 +350,7 @@ class Opening:
         said = self.said if self.said.model else replace(self.said, model=_root_of(first))
         bench = said.plan(self.context, self.recipe, served=ks)
         tokenizer = self._tokenizer(first)
-        engine = self._engine()
+        engine, _ = engine_here(self.context, self.engine, self.machine)
         if engine in KINDS:
             version = self.request.vllm or (first.version or "").partition("+")[0]
             if not version:
@@ -401,9 +401,6 @@ class Opening:
             servers=[_server_record(server) for server in servers],
         )
         return Answering(servers, described, tokenizer)
-
-    def _engine(self) -> str:
-        return self.engine or ("cuda" if self.machine.gpus else "cpu")
 
 
 def _alone(found: Sequence[Selection]) -> MatrixPoint:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from vpatch.commands.bench.plan import Overrides, numbers, shape_from
@@ -12,7 +12,7 @@ from vpatch.commands.bench.sides import Opening, subjects_of
 from vpatch.errors import UsageError
 from vpatch.evidence.collecting import collected, dated, refuse_name
 from vpatch.harness.machine import this_machine
-from vpatch.runs.cluster_options import ATTEMPTS, ClusterOptions
+from vpatch.runs.cluster_options import OnCluster, RunOptions
 from vpatch.runs.matrix import matrix_of
 from vpatch.util.extras import require
 from vpatch.util.urls import redact
@@ -32,7 +32,7 @@ _KIND = "a benchmark"
 
 
 @dataclass(frozen=True)
-class BenchOptions:
+class BenchOptions(RunOptions):
     """What is measured, and what is measured otherwise than the plan says.
 
     Attributes:
@@ -56,8 +56,6 @@ class BenchOptions:
         storage: where nodes of a cluster leave large files, as fsspec names it.
     """
 
-    engine: str | None = None
-    image: str | None = None
     urls: tuple[str, ...] = ()
     before: bool = False
     compare: str | None = None
@@ -70,23 +68,6 @@ class BenchOptions:
     repeats: int | None = None
     port: int | None = None
     name: str | None = None
-    on: str | None = None
-    attempts: int = ATTEMPTS
-    resume: bool = False
-    storage: str | None = None
-
-    @property
-    def cluster(self) -> ClusterOptions:
-        return ClusterOptions(self.on, self.attempts, self.resume, self.storage)
-
-    def refuse_conflicts(self) -> None:
-        """Refuse options that have no effect together.
-
-        Raises:
-            UsageError: there are some.
-        """
-        names = {"url": self.urls or None, "port": self.port}
-        self.cluster.refuse_conflicts([name for name, said in names.items() if said is not None])
 
     def overrides(self) -> Overrides:
         """Read the texts.
@@ -143,7 +124,8 @@ def bench(
         UsageError: the options contradict each other, or make no plan.
         VpatchError: the run could not be begun.
     """
-    options.refuse_conflicts()
+    on_result = on_result or _ignore
+    where = options.where(url=options.urls or None, port=options.port)
     if options.name is not None:
         refuse_name(root, options.name, _KIND)
     overrides = options.overrides()
@@ -157,38 +139,38 @@ def bench(
         if matrix is not None and options.before:
             matrix = matrix.with_pristine()
         opening = Opening(
-            *(context, request, options.engine, named, overrides, this_machine(), stack, matrix)
+            *(context, request, where.engine, named, overrides, this_machine(), stack, matrix)
         )
-        if options.on is not None:
-            return _on_cluster(opening, subjects, options, asked, root, on_result or _ignore)
+        if isinstance(where, OnCluster):
+            return _on_cluster(opening, subjects, options, where, asked, root, on_result)
         ready = opening.open(subjects)
+        datasets, digests = datasets_of(ready.bench), context.cache.answers("checkpoints")
+        name = options.name or dated(ready.title)
+        collecting = stack.enter_context(
+            collected(root, name, _KIND, numbered=options.name is None)
+        )
         bench_request = BenchRequest(
-            options.name or dated(ready.title),
+            collecting.name,
             _recorded(asked),
             ready.bench,
-            datasets_of(ready.bench),
+            datasets,
             ready.sides,
             ready.client,
             ready.vllm,
             options.port,
-            context.cache.answers("checkpoints"),
+            digests,
         )
-        collecting = stack.enter_context(
-            collected(root, bench_request.name, _KIND, numbered=options.name is None)
-        )
-        bench_request = replace(bench_request, name=collecting.name)
-        record, failure = run(
-            bench_request, collecting.workdir, context.progress, on_result or _ignore
-        )
+        record, failure = run(bench_request, collecting.workdir, context.progress, on_result)
     # It is in its place by now: whatever becomes of the rest, hours of measuring are not lost.
-    write_shown(root / bench_request.name, record)
-    return BenchResult(record, root / bench_request.name, failure)
+    write_shown(root / collecting.name, record)
+    return BenchResult(record, root / collecting.name, failure)
 
 
 def _on_cluster(
     opening: Opening,
     subjects: Subjects,
     options: BenchOptions,
+    where: OnCluster,
     asked: Mapping[str, str | int | tuple[str, ...] | None],
     root: Path,
     on_result: Callable[[str, LoadRun], None],
@@ -199,7 +181,7 @@ def _on_cluster(
     from vpatch.cluster.connection import address_of  # noqa: PLC0415
     from vpatch.commands.bench.cluster import ClusterBench, run_bench_on_cluster  # noqa: PLC0415
 
-    address_of(str(options.on))
+    address_of(where.address)
     if subjects.kind == "servers":
         raise UsageError(
             "--compare of servers and --on exclude each other",
@@ -212,11 +194,9 @@ def _on_cluster(
     digests = context.cache.answers("checkpoints")
     name = options.name or dated(title)
     with collected(root, name, _KIND, numbered=options.name is None) as collecting:
-        bench_request = ClusterBench(
-            collecting.name, _recorded(asked), plan, sides, options.engine, digests
-        )
+        bench_request = ClusterBench(collecting.name, _recorded(asked), plan, sides, digests)
         record, failure = run_bench_on_cluster(
-            bench_request, options.cluster, root, collecting.workdir, context.progress, on_result
+            bench_request, where, root, collecting.workdir, context.progress, on_result
         )
     write_shown(root / collecting.name, record)
     return BenchResult(record, root / collecting.name, failure)

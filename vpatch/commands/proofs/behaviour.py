@@ -19,6 +19,7 @@ from vpatch.commands.proofs.usecase import run_proofs
 from vpatch.console.output import style
 from vpatch.console.result import CommandResult
 from vpatch.errors import ExitCode
+from vpatch.runs.cluster_options import Here, OnCluster
 from vpatch.util.extras import require
 from vpatch.util.plural import holding
 
@@ -32,7 +33,9 @@ if TYPE_CHECKING:
     from vpatch.workspace.context import Context
 
 
-def run_tests(context: Context, asked: ProofRequest, *, as_json: bool) -> CommandResult | ExitCode:
+def run_tests(
+    context: Context, asked: ProofRequest, where: Here | OnCluster, *, as_json: bool
+) -> CommandResult | ExitCode:
     """Run what is for this engine, and say what is not run, and why.
 
     Raises:
@@ -40,17 +43,17 @@ def run_tests(context: Context, asked: ProofRequest, *, as_json: bool) -> Comman
         UsageError: the user named patches that have no test for it.
     """
     require("engine", "`vpatch test --engine`")
-    found = _Shown(as_json=as_json)
-    if asked.options.on is not None:
+    shown = _Shown(as_json=as_json)
+    if isinstance(where, OnCluster):
         require("ray", "`--on`")
         # Only these runs need it.
         from vpatch.commands.proofs.cluster import run_proofs_on_cluster  # noqa: PLC0415
 
-        run_proofs_on_cluster(context, asked, found.add)
+        run_proofs_on_cluster(context, asked, where, shown.add)
     else:
         for one in run_proofs(context, asked):
-            found.add(one)
-    return found.end()
+            shown.add(one)
+    return shown.end()
 
 
 @dataclass

@@ -27,11 +27,15 @@ if TYPE_CHECKING:
 
     from vpatch.commands.proofs.jobs import ProofTask
     from vpatch.commands.proofs.usecase import ProofRequest
+    from vpatch.runs.cluster_options import OnCluster
     from vpatch.workspace.context import Context
 
 
 def run_proofs_on_cluster(
-    context: Context, asked: ProofRequest, on_result: Callable[[ProvenTest], None]
+    context: Context,
+    asked: ProofRequest,
+    where: OnCluster,
+    on_result: Callable[[ProvenTest], None],
 ) -> None:
     """Run behaviour tests on the nodes of a cluster; `on_result` gets each result when it is there.
 
@@ -40,7 +44,7 @@ def run_proofs_on_cluster(
         UnavailableError: the cluster is not there or was lost, a test fits on no node, or no
             attempt at a test came back. The other tests ran.
     """
-    if asked.options.resume and asked.root is None:
+    if where.resume and asked.root is None:
         raise UsageError(
             "--resume would have no effect without --evidence-dir",
             hint="give the folder of the evidence, where results are kept",
@@ -66,9 +70,9 @@ def run_proofs_on_cluster(
 
         tasks = _tasks(context, asked, kind, ProofSink(Path(name), settled, left_out), on_result)
         files = {path: text for task in tasks for path, text in task.files.items()}
-        jobs = NodeTasks(tasks, Parcel(files), asked.engine)
+        jobs = NodeTasks(tasks, Parcel(files))
         kept = None if asked.root is None else kept_below(asked.root)
-        run = ClusterRun(jobs, asked.options, kept, context.progress)
+        run = ClusterRun(jobs, where, kept, context.progress)
         if tasks:
             run.make()
     if errors:
@@ -141,7 +145,7 @@ def _proven(
                 "patch": patch.id,
                 "engine": asked.engine,
                 "vllm": task.release,
-                "on": asked.options.on,
+                "on": run.where.address,
             },
             subject=task.subject,
             patch=patch,

@@ -22,7 +22,7 @@ from vpatch.console.options import (
 from vpatch.console.output import style
 from vpatch.console.result import CommandResult
 from vpatch.errors import ExitCode, UsageError
-from vpatch.runs.cluster_options import ClusterOptions
+from vpatch.runs.cluster_options import RunOptions
 from vpatch.util.plural import holding
 from vpatch.workspace.examples import run_examples
 
@@ -118,8 +118,9 @@ def command(
     and it must pass. Each new engine is removed after use. Ends with 1 if a test contradicts the
     state of its patch. With --record, the same command goes on where it was interrupted.
     """
-    options = ClusterOptions(on, attempts, resume, storage)
-    options.refuse_conflicts(())
+    where = RunOptions(
+        engine=engine, on=on, attempts=attempts, resume=resume, storage=storage
+    ).where()
     several = record or recipe or vllm == "all" or "," in (vllm or "")
     kept = keep_engines is not None
     for option, unused, why, hint in (
@@ -151,8 +152,8 @@ def command(
         asked = ReleaseRun(chosen, engine, releases_of(context, vllm), record, again, count)
         return behaviour.show(run_on_releases(context, asked, named=bool(ids)), as_json=as_json)
     if engine is not None:
-        asked_for = ProofRequest(chosen, engine, vllm, evidence_dir, bool(ids), options)
-        return behaviour.run_tests(context, asked_for, as_json=as_json)
+        asked_for = ProofRequest(chosen, engine, vllm, evidence_dir, bool(ids))
+        return behaviour.run_tests(context, asked_for, where, as_json=as_json)
     if no_style:
         return _examples(chosen, [], as_json=as_json)
     named = releases_of(context, vllm) if vllm else None

@@ -16,8 +16,7 @@ from vpatch.commands.proofs.behaviour_records import (
     refuse_unrecordable,
 )
 from vpatch.commands.proofs.releases import ReleaseCase, ReleaseTest, run_case
-from vpatch.commands.proofs.usecase import references_of, refuse_unfit
-from vpatch.engine.kinds import KINDS
+from vpatch.commands.proofs.usecase import engine_of_tests, references_of
 from vpatch.errors import UsageError
 from vpatch.harness.behaviour import ProofPlans
 from vpatch.library.shapes import BehaviourInRecipe
@@ -76,11 +75,9 @@ def run_on_recipe(context: Context, asked: RecipeRun) -> Generator[ReleaseTest]:
         UsageError: the recipe pins no release, or a patch cannot be recorded.
         VpatchError: the recipe cannot be applied, or an engine or a source is not there.
     """
-    own = None if asked.engine in KINDS else context.own_engine(asked.engine)
-    if own is not None:
-        refuse_unfit(own)
+    _, kind = engine_of_tests(context, asked.engine)
     with ExitStack() as stack:
-        pinned = _planned_recipe(context, asked, own.kind if own else asked.engine, stack)
+        pinned = _planned_recipe(context, asked, kind, stack)
         chosen = [
             d for d in pinned.found.decisions if d.patch.id in asked.patches or not asked.patches
         ]

@@ -15,13 +15,12 @@ from vpatch.commands.proofs.behaviour_records import (
 )
 from vpatch.commands.proofs.usecase import (
     could_not_run,
+    engine_of_tests,
     no_test,
     proof_plans,
-    refuse_unfit,
     why_idle,
 )
 from vpatch.engine.environment import packages_beside, remove_engine
-from vpatch.engine.kinds import KINDS
 from vpatch.engine.overlay import as_released, differing
 from vpatch.errors import UnavailableError, UsageError, VpatchError, combine
 from vpatch.harness.behaviour import run_behaviour_test, run_patched, run_upstreamed
@@ -155,11 +154,9 @@ def run_on_releases(context: Context, asked: ReleaseRun, *, named: bool) -> Gene
             recorded, or a Python has another release.
         UnavailableError: the engine of a release cannot be made. The other releases have run.
     """
-    own = None if asked.engine in KINDS else context.own_engine(asked.engine)
+    own, kind = engine_of_tests(context, asked.engine)
     if own is not None:
-        refuse_unfit(own)
         _refuse_others(own, asked)
-    kind = own.kind if own else asked.engine
     proofs = [(p, proof) for p in asked.patches for proof in p.declaration.proof]
     proofs = [(patch, proof) for patch, proof in proofs if proof.engine == kind]
     for patch in asked.patches if named else ():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import ExitStack
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -20,7 +20,6 @@ from vpatch.harness.behaviour import Behaviour, ProofPlans, run_behaviour_test
 from vpatch.harness.machine import this_machine
 from vpatch.planning.plan import plan
 from vpatch.planning.state import State
-from vpatch.runs.cluster_options import ClusterOptions
 from vpatch.source.spec import FolderSpec, parse_vllm
 from vpatch.workspace.context import Context, open_engine
 from vpatch.workspace.selection import with_required
@@ -55,6 +54,19 @@ def refuse_unfit(own: Engine) -> None:
             hint="use a vLLM that runs on cpu or cuda",
             code="harness.no-test",
         )
+
+
+def engine_of_tests(context: Context, engine: str) -> tuple[Engine | None, str]:
+    """Return the engine of a Python, None for one that vpatch makes; and the kind of tests for it.
+
+    Raises:
+        UsageError: behaviour tests cannot run in that Python.
+    """
+    if engine in KINDS:
+        return None, engine
+    own = context.own_engine(engine)
+    refuse_unfit(own)
+    return own, own.kind
 
 
 def no_test(patch: Patch, kind: str) -> UsageError:
@@ -120,7 +132,7 @@ class ProvenTest:
 
 @dataclass(frozen=True)
 class ProofRequest:
-    """Which behaviour tests run, and where.
+    """Which behaviour tests run, in which engine.
 
     Attributes:
         patches: their tests run.
@@ -128,7 +140,6 @@ class ProofRequest:
         vllm: a release instead of the one that a test declares.
         root: the folder that gets evidence, if any.
         named: whether the user named the patches. Then one without a test is an error.
-        options: whether they run on a cluster.
     """
 
     patches: Sequence[Patch]
@@ -136,7 +147,6 @@ class ProofRequest:
     vllm: str | None
     root: Path | None
     named: bool
-    options: ClusterOptions = field(default_factory=ClusterOptions)
 
 
 def run_proofs(context: Context, asked: ProofRequest) -> Iterator[ProvenTest]:
@@ -147,10 +157,7 @@ def run_proofs(context: Context, asked: ProofRequest) -> Iterator[ProvenTest]:
         VpatchError: an engine or a source is not there.
     """
     engine, named = asked.engine, asked.named
-    own = None if engine in KINDS else context.own_engine(engine)
-    if own is not None:
-        refuse_unfit(own)
-    kind = own.kind if own else engine
+    own, kind = engine_of_tests(context, engine)
     for patch in asked.patches:
         if named and all(proof.engine != kind for proof in patch.declaration.proof):
             raise no_test(patch, kind)

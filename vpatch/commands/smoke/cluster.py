@@ -26,13 +26,12 @@ if TYPE_CHECKING:
     from vpatch.evidence.records import SmokeRecord
     from vpatch.harness.target import Phase
     from vpatch.progress import Progress
-    from vpatch.runs.cluster_options import ClusterOptions
+    from vpatch.runs.cluster_options import OnCluster
 
 
 def run_smoke_on_cluster(
     points: Sequence[PointRun],
-    engine: str | None,
-    options: ClusterOptions,
+    where: OnCluster,
     root: Path,
     progress: Progress,
     on_result: OnResult,
@@ -52,11 +51,10 @@ def run_smoke_on_cluster(
     jobs = NodeTasks(
         [task for part in parts for task in part.jobs.tasks],
         Parcel(files),
-        engine,
         models,
         first.digests,
     )
-    run = ClusterRun(jobs, options, kept_below(root), progress)
+    run = ClusterRun(jobs, where, kept_below(root), progress)
     run.make()
     records = []
     for part in parts:

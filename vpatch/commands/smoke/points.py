@@ -15,7 +15,6 @@ from vpatch.commands.smoke.request import (
     planned_smoke,
     smoke_plan_of,
 )
-from vpatch.engine.kinds import KINDS
 from vpatch.errors import VpatchError, combine, distinct
 from vpatch.evidence.collecting import collected, dated
 from vpatch.evidence.store import LOGS, POINTS, write_evidence
@@ -23,6 +22,7 @@ from vpatch.evidence.subject import subject_trees, subject_trees_of_locks
 from vpatch.harness.machine import this_machine
 from vpatch.runs.targets import (
     PlannedTrees,
+    engine_here,
     look_at_image,
     open_target,
     planned_trees,
@@ -40,9 +40,10 @@ if TYPE_CHECKING:
     from vpatch.commands.smoke.request import SmokeOptions
     from vpatch.declare.smoke import Smoke
     from vpatch.evidence.records import SmokeRecord, SubjectTree
+    from vpatch.runs.cluster_options import Here, OnCluster
     from vpatch.runs.matrix import MatrixPoint, RecipeMatrix
     from vpatch.workspace.context import Context
-    from vpatch.workspace.selection import Request, Selection
+    from vpatch.workspace.selection import Request
 
 
 @dataclass(frozen=True)
@@ -60,6 +61,7 @@ def smoke_on_cluster(
     context: Context,
     request: Request,
     options: SmokeOptions,
+    where: OnCluster,
     matrix: RecipeMatrix | None,
     root: Path,
     on_result: OnResult,
@@ -70,57 +72,54 @@ def smoke_on_cluster(
     from vpatch.cluster.connection import address_of  # noqa: PLC0415
     from vpatch.commands.smoke.cluster import run_smoke_on_cluster  # noqa: PLC0415
 
-    address_of(str(options.on))
+    address_of(where.address)
     with ExitStack() as stack:
-        if options.image is not None:
-            one, title = _planned_image(context, options.image, options, stack)
+        if where.image is not None:
+            one, title = _planned_image(context, where.image, options, stack)
             planned = [one]
         elif matrix is None:
-            found, smoke = planned_smoke(context, request, options)
-            trees = planned_trees(context, found, stack, asked_for=bool(request.patches))
+            selections, smoke = planned_smoke(context, request, options)
+            trees = planned_trees(context, selections, stack, asked_for=bool(request.patches))
             planned = [_Planned(None, trees, smoke, subject_trees(trees.plans))]
-            title = found[0].recipe or trees.version
+            title = selections[0].recipe or trees.version
         else:
             planned = _points(context, request, options, matrix, stack)
             title = str(request.recipe)
-        title = f"{title}-{options.engine or ('image' if options.image else 'cluster')}"
-        run = _Points(context, request, options, matrix, planned)
+        title = f"{title}-{where.engine or ('image' if where.image else 'cluster')}"
 
         def make(points: Sequence[PointRun]) -> list[SmokeRecord]:
-            return run_smoke_on_cluster(
-                points, options.engine, options.cluster, root, context.progress, on_result
-            )
+            return run_smoke_on_cluster(points, where, root, context.progress, on_result)
 
-        return run.collect(root, title, make)
+        return _Points(context, request, options, matrix, planned).collect(root, title, make)
 
 
 def _planned_image(
     context: Context, name: str, options: SmokeOptions, stack: ExitStack
 ) -> tuple[_Planned, str]:
     """Ask an image of this machine's engine what is in it; the nodes run it by its digest."""
-    found, _ = look_at_image(name, stack, gpus=bool(this_machine().gpus))
-    plan = options.plan_of(context, found.lock.recipe)
+    image, _ = look_at_image(name, stack, gpus=bool(this_machine().gpus))
+    plan = options.plan_of(context, image.lock.recipe)
     smoke = smoke_plan_of(context, plan)
     named = options.model is not None
     require_trust_in_folders(context, plan, smoke.models.values(), named=named)
-    subject = subject_trees_of_locks(*found.locks)
-    return _Planned(
-        None, trees_in_image(found), smoke, subject, plan
-    ), found.lock.recipe or found.version
+    planned = _Planned(
+        None, trees_in_image(image), smoke, subject_trees_of_locks(*image.locks), plan
+    )
+    return planned, image.lock.recipe or image.version
 
 
 def smoke_matrix_here(
     context: Context,
     request: Request,
     options: SmokeOptions,
+    where: Here,
     matrix: RecipeMatrix,
     root: Path,
     on_result: OnResult,
 ) -> SmokeResult:
     """Run the points of a matrix on this machine, one after the other."""
     machine = this_machine()
-    engine = options.engine or ("cuda" if machine.gpus else "cpu")
-    kind = engine if engine in KINDS else context.own_engine(engine).kind
+    engine, kind = engine_here(context, where.engine, machine)
     notes: list[str] = []
     matrix = matrix.here(machine, kind, notes)
     for note in notes:
@@ -137,9 +136,9 @@ def smoke_matrix_here(
             for point in points:
                 with ExitStack() as engines:
                     target = open_target(context, point.trees, engine, engines)
-                    told = _named(point.name, on_result)
+                    tell = _named(point.name, on_result)
                     records.append(
-                        run_smoke(point.request, target, point.workdir, context.progress, told)
+                        run_smoke(point.request, target, point.workdir, context.progress, tell)
                     )
             return records
 
@@ -169,7 +168,7 @@ def _points(
     errors: list[VpatchError] = []
     for point in matrix.points:
         try:
-            trees = _trees(context, point.found, stack)
+            trees = planned_trees(context, point.found, stack, asked_for=False)
         except VpatchError as error:
             errors.append(error)
         else:
@@ -178,10 +177,6 @@ def _points(
     if errors:
         raise combine(distinct(errors))
     return planned
-
-
-def _trees(context: Context, found: Sequence[Selection], stack: ExitStack) -> PlannedTrees:
-    return planned_trees(context, found, stack, asked_for=False)
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""A smoke run that is asked for: its options, and the plan that they mean."""
+"""A smoke run that is asked for: its options, and the place and the plan that they mean."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from vpatch.commands.smoke.prove import SmokeRequest
 from vpatch.commands.smoke.standard import standard_plan
 from vpatch.errors import UsageError
 from vpatch.harness.models import given
-from vpatch.runs.cluster_options import ATTEMPTS, ClusterOptions
+from vpatch.runs.cluster_options import ATTEMPTS, Here, OnCluster, RunOptions
 from vpatch.util.urls import redact
 from vpatch.workspace import selection
 
@@ -27,7 +27,24 @@ _STANDARD = "the standard plan runs (k=0 and k=3)"
 
 
 @dataclass(frozen=True)
-class SmokeOptions:
+class Installed:
+    """The patched vLLM of a Python of this machine runs all cells."""
+
+    python: str
+
+
+@dataclass(frozen=True)
+class InImage:
+    """Containers of an image run all cells, on this machine."""
+
+    image: str
+
+
+Where = Here | Installed | InImage | OnCluster
+
+
+@dataclass(frozen=True)
+class SmokeOptions(RunOptions):
     """What a plan runs on, and how.
 
     Attributes:
@@ -46,8 +63,6 @@ class SmokeOptions:
         storage: where nodes of a cluster leave large files, as fsspec names it.
     """
 
-    engine: str | None = None
-    image: str | None = None
     python: str | None = None
     name: str | None = None
     plan: str | None = None
@@ -55,29 +70,6 @@ class SmokeOptions:
     rounds: int | None = None
     port: int | None = None
     before: bool = False
-    on: str | None = None
-    attempts: int = ATTEMPTS
-    resume: bool = False
-    storage: str | None = None
-
-    def refuse_conflicts(self) -> None:
-        """Refuse options that have no effect together.
-
-        Raises:
-            UsageError: there are some.
-        """
-        if self.image is not None and self.python is not None:
-            raise UsageError(
-                "--image and --python name two things to run",
-                hint="give one of them",
-                code="cli.conflicting-options",
-            )
-        alone = [name for name in ("python", "port") if getattr(self, name) is not None]
-        self.cluster.refuse_conflicts(alone)
-
-    @property
-    def cluster(self) -> ClusterOptions:
-        return ClusterOptions(self.on, self.attempts, self.resume, self.storage)
 
     def plan_of(self, context: Context, recipe: str | None) -> str | None:
         """Return the recipe whose plan runs, if any. A note says that it is the standard plan.
@@ -141,14 +133,41 @@ class SmokeResult:
         return self.record.result == "passed"
 
 
+def where_of(options: SmokeOptions, request: selection.Request) -> Where:
+    """Decide where a run happens.
+
+    Raises:
+        UsageError: options have no effect together.
+    """
+    if options.image is not None and options.python is not None:
+        raise UsageError(
+            "--image and --python name two things to run",
+            hint="give one of them",
+            code="cli.conflicting-options",
+        )
+    where = options.where(python=options.python, port=options.port)
+    if options.image is None and options.python is None:
+        return where
+    if request != selection.Request() or options.engine or options.before:
+        raise UsageError(
+            f"an {'image' if options.image else 'environment'} already says what it contains",
+            where=options.image or options.python,
+            hint="leave out --before, and options that name a source, patches or an engine",
+            code="cli.conflicting-options",
+        )
+    if options.python is not None:
+        return Installed(options.python)
+    return where if isinstance(where, OnCluster) else InImage(str(options.image))
+
+
 def planned_smoke(
     context: Context, request: selection.Request, options: SmokeOptions
 ) -> tuple[list[selection.Selection], Smoke]:
     """What is run, and by which plan."""
-    found = selection.resolve(request, context.library)
-    plan = options.plan_of(context, request.recipe or found[0].recipe)
+    selections = selection.resolve(request, context.library)
+    plan = options.plan_of(context, request.recipe or selections[0].recipe)
     context.require_trust((), plan)
-    return found, smoke_plan_of(context, plan)
+    return selections, smoke_plan_of(context, plan)
 
 
 def asked_of(

@@ -10,21 +10,24 @@ from vpatch.commands.install.verify_env import patched_environment
 from vpatch.commands.smoke.points import smoke_matrix_here, smoke_on_cluster
 from vpatch.commands.smoke.prove import SmokeRequest, run_smoke
 from vpatch.commands.smoke.request import (
+    InImage,
+    Installed,
     SmokeOptions,
     SmokeResult,
     asked_of,
     planned_smoke,
     smoke_plan_of,
+    where_of,
 )
-from vpatch.engine.kinds import KINDS
-from vpatch.errors import UsageError
 from vpatch.evidence.collecting import collected, dated, refuse_name
 from vpatch.evidence.subject import subject_trees, subject_trees_of_locks
 from vpatch.harness.machine import this_machine
 from vpatch.harness.target import InstalledTarget
 from vpatch.image.mode import laid_over_digests
+from vpatch.runs.cluster_options import Here, OnCluster
 from vpatch.runs.matrix import matrix_of
 from vpatch.runs.targets import (
+    engine_here,
     engine_target,
     folders_to_show,
     image_target,
@@ -66,30 +69,23 @@ def smoke(
         UsageError: the options contradict each other, or `--plan` names a recipe without a plan.
         VpatchError: the run could not be made. A failing check is not an error.
     """
-    options.refuse_conflicts()
+    where = where_of(options, request)
     if options.name is not None:
         refuse_name(root, options.name, "evidence")
     on_result = on_result or _ignore
-    alone = options.image is not None or options.python is not None
-    if alone and (request != selection.Request() or options.engine or options.before):
-        raise UsageError(
-            f"an {'image' if options.image else 'environment'} already says what it contains",
-            where=options.image or options.python,
-            hint="leave out --before, and options that name a source, patches or an engine",
-            code="cli.conflicting-options",
-        )
-    matrix = None if alone else matrix_of(context, request)
-    if options.on is not None:
-        return smoke_on_cluster(context, request, options, matrix, root, on_result)
-    if matrix is not None:
-        return smoke_matrix_here(context, request, options, matrix, root, on_result)
+    matrix = matrix_of(context, request)
     with ExitStack() as stack:
-        if options.image is None and options.python is None:
-            smoke_request, target = engine_request(context, request, options, stack)
-        elif options.python is not None:
-            smoke_request, target = installed_request(context, options.python, options)
-        else:
-            smoke_request, target = image_request(context, str(options.image), options, stack)
+        match where:
+            case OnCluster():
+                return smoke_on_cluster(context, request, options, where, matrix, root, on_result)
+            case Here() if matrix is not None:
+                return smoke_matrix_here(context, request, options, where, matrix, root, on_result)
+            case Here():
+                smoke_request, target = engine_request(context, request, options, where, stack)
+            case Installed():
+                smoke_request, target = installed_request(context, where.python, options)
+            case InImage():
+                smoke_request, target = image_request(context, where.image, options, stack)
         name = options.name or dated(smoke_request.name)
         collecting = stack.enter_context(collected(root, name, numbered=options.name is None))
         smoke_request = replace(smoke_request, name=collecting.name)
@@ -105,19 +101,19 @@ def engine_request(
     context: Context,
     request: selection.Request,
     options: SmokeOptions,
+    where: Here,
     stack: ExitStack,
 ) -> tuple[SmokeRequest, ExecutionTarget]:
     """A run of patched trees over an engine's packages."""
-    found, smoke_plan = planned_smoke(context, request, options)
+    selections, smoke_plan = planned_smoke(context, request, options)
     machine = this_machine()
-    engine = options.engine or ("cuda" if machine.gpus else "cpu")
-    kind = engine if engine in KINDS else context.own_engine(engine).kind
+    engine, kind = engine_here(context, where.engine, machine)
     models = options.models(smoke_plan).values()
-    refuse_missing(context, smoke_plan.needs, models, machine, kind, [release_asked(found)])
+    refuse_missing(context, smoke_plan.needs, models, machine, kind, [release_asked(selections)])
     target, plans, version = engine_target(
-        context, found, engine, stack, asked_for=bool(request.patches)
+        context, selections, engine, stack, asked_for=bool(request.patches)
     )
-    title = f"{found[0].recipe or version}-{kind}"
+    title = f"{selections[0].recipe or version}-{kind}"
     asked = asked_of(context, request, options) | {"engine": engine}
     return options.smoke_request(
         context, title, smoke_plan, machine, subject_trees(plans), asked
@@ -150,16 +146,16 @@ def image_request(
     """A run in containers of an image, which says itself what is in it."""
     machine = this_machine()
     gpus = bool(machine.gpus)
-    found, docker = look_at_image(name, stack, gpus=gpus)
+    image, docker = look_at_image(name, stack, gpus=gpus)
     # The plan is a part of what evidence is for: named, so that it can be found again.
-    plan = options.plan_of(context, found.lock.recipe)
+    plan = options.plan_of(context, image.lock.recipe)
     smoke_plan = smoke_plan_of(context, plan)
     models = options.models(smoke_plan).values()
-    refuse_missing(context, smoke_plan.needs, models, machine, found.kind, [found.version])
+    refuse_missing(context, smoke_plan.needs, models, machine, image.kind, [image.version])
     seen = folders_to_show(context, plan, models, named=options.model is not None)
-    target = image_target(found, docker, seen, gpus=gpus)
-    title = f"{found.lock.recipe or found.version}-{found.kind}-image"
+    target = image_target(image, docker, seen, gpus=gpus)
+    title = f"{image.lock.recipe or image.version}-{image.kind}-image"
     asked = asked_of(context, selection.Request(), options) | {"plan": plan}
     return options.smoke_request(
-        context, title, smoke_plan, machine, subject_trees_of_locks(*found.locks), asked
+        context, title, smoke_plan, machine, subject_trees_of_locks(*image.locks), asked
     ), target
