@@ -1,4 +1,4 @@
-"""Print figures of the code's layout: lines, imports between packages, and dicts of `Any`.
+"""Print figures of the code's layout: lines, imports, dicts of `Any`, and readers of options.
 
     python -m benchmarks.house
 
@@ -17,6 +17,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import grimp
+
+from benchmarks.readers import SMOKE_OPTIONS, readers
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -109,6 +111,8 @@ def main() -> None:
     print(f"files that import each other: {len(both)}")
     for pair in both:
         print(f"  {pair}")
+    reading = [str(path.relative_to(PACKAGE)) for path in readers(sources, SMOKE_OPTIONS)]
+    print(f"files that read the options of smoke: {len(reading)}: {', '.join(reading)}")
     words = sum(len(path.read_text().split()) for path in (ROOT / "docs").rglob("*.md"))
     print(f"words in docs: {words}")
 

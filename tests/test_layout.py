@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks.readers import SMOKE_OPTIONS, readers
+
 ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "vpatch"
 PACKAGES = sorted(path.parent.name for path in PACKAGE.glob("*/__init__.py"))
@@ -17,7 +19,7 @@ PACKAGES = sorted(path.parent.name for path in PACKAGE.glob("*/__init__.py"))
 MODULES = {"__init__", "__main__", "main", "node", "registry", "api", "errors", "progress"}
 # The folders of commands, each with its limit: `importing` reads what people bring in many forms.
 FEATURES = sorted(path.parent.name for path in PACKAGE.glob("commands/*/__init__.py"))
-MOST_FILES, MOST_LINES = 25, 7_000
+MOST_FILES, MOST_LINES, MOST_READERS = 25, 7_000, 12
 
 
 def importlinter():
@@ -93,6 +95,37 @@ def test_no_class_name_is_defined_twice():
             if isinstance(node, ast.ClassDef):
                 defined[node.name].append(path.name)
     assert {name: files for name, files in defined.items() if len(files) > 1} == {}
+
+
+def test_few_files_read_the_options_of_a_smoke_run():
+    sources = {path: path.read_text() for path in PACKAGE.rglob("*.py")}
+    reading = {path.relative_to(PACKAGE).as_posix() for path in readers(sources, SMOKE_OPTIONS)}
+    assert {"commands/smoke/usecase.py", "runs/cluster_run.py"} <= reading
+    assert len(reading) <= MOST_READERS
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "def f(options: Options):\n    return options.on",
+        "def f(place: Place | None):\n    return place.on",
+        "def f(it):\n    options = Options(on=it)\n    return getattr(options, 'on')",
+        "def f(it):\n    options = options_of(it)\n    return options.on",
+        "def f(it):\n    match it:\n        case Options(on):\n            pass",
+        "def f(it):\n    match it:\n        case Options() as one:\n            return one.on",
+        "def f(it):\n    return it.held.on",
+        "def f(it):\n    return it.kept.on",
+    ],
+)
+def test_a_reader_of_options_is_seen(text):
+    sources = {
+        "defined": "class Options:\n    on: str\nPlace = Options | Other\n"
+        "def options_of(it) -> Options: ...\nclass Run:\n    held: Options\n"
+        "    def __init__(self, a: Options, b):\n        self.kept, self.rest = a, b",
+        "reads": text,
+        "hands on": "def f(options: Options, it):\n    it.rest.on\n    return g(options)",
+    }
+    assert readers(sources, {"Options"}) == ["reads"]
 
 
 @pytest.mark.parametrize("name", ["AGENTS.md", "CONTRIBUTING.md", "noxfile.py"])
