@@ -347,8 +347,8 @@ class Opening:
         _refuse_strangers(servers)
         first = servers[0]
         ks = sorted({server.k for server in servers})
-        said = self.said if self.said.model else replace(self.said, model=_root_of(first))
-        bench = said.plan(self.context, self.recipe, served=ks)
+        overrides = self.said if self.said.model else replace(self.said, model=_root_of(first))
+        bench = overrides.plan(self.context, self.recipe, served=ks)
         tokenizer = self._tokenizer(first)
         engine, _ = engine_here(self.context, self.engine, self.machine)
         if engine in KINDS:
@@ -363,8 +363,8 @@ class Opening:
         else:
             opened = self.context.own_engine(engine)
         (name,) = bench.models
-        found = [self._answering(side, tokenizer) for side in looked_at]
-        return Ready(bench, found, partial(_untouched, opened), opened.version, f"{name}-url")
+        answering = [self._answering(side, tokenizer) for side in looked_at]
+        return Ready(bench, answering, partial(_untouched, opened), opened.version, f"{name}-url")
 
     def _tokenizer(self, server: RunningServer) -> Path:
         """Find what prompts are made with: that of --model, or of what a server says it serves."""

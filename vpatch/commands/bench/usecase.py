@@ -124,7 +124,7 @@ def bench(
         UsageError: the options contradict each other, or make no plan.
         VpatchError: the run could not be begun.
     """
-    on_result = on_result or _ignore
+    on_result = on_result or (lambda *_: None)
     where = options.where(url=options.urls or None, port=options.port)
     if options.name is not None:
         refuse_name(root, options.name, _KIND)
@@ -238,7 +238,3 @@ def _recorded(
         return [redact(one) for one in value] if isinstance(value, tuple) else redact(value)
 
     return {name: plain(value) for name, value in asked.items() if value}
-
-
-def _ignore(_side: str, _point: LoadRun) -> None:
-    pass

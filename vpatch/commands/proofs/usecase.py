@@ -165,13 +165,13 @@ def run_proofs(context: Context, asked: ProofRequest) -> Iterator[ProvenTest]:
             version = asked.vllm or proof.vllm
             try:
                 refuse_other(proof, kind, version, own)
-                found, folder = run_proof(context, patch, proof, engine, version, asked.root)
+                result, folder = run_proof(context, patch, proof, engine, version, asked.root)
             except IdleError as idle:
                 if named and proof.engine == kind:
                     raise
                 yield ProvenTest(patch, proof, kind, version, idle=idle.what)
             else:
-                yield ProvenTest(patch, proof, kind, version, found, folder)
+                yield ProvenTest(patch, proof, kind, version, result, folder)
 
 
 def run_proof(

@@ -72,7 +72,7 @@ def smoke(
     where = where_of(options, request)
     if options.name is not None:
         refuse_name(root, options.name, "evidence")
-    on_result = on_result or _ignore
+    on_result = on_result or (lambda *_: None)
     matrix = matrix_of(context, request)
     with ExitStack() as stack:
         match where:
@@ -91,10 +91,6 @@ def smoke(
         smoke_request = replace(smoke_request, name=collecting.name)
         record = run_smoke(smoke_request, target, collecting.workdir, context.progress, on_result)
     return SmokeResult(record, root / smoke_request.name)
-
-
-def _ignore(_phase: str, _name: str, _checks: Sequence[Check]) -> None:
-    pass
 
 
 def engine_request(
