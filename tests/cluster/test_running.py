@@ -18,7 +18,7 @@ from vpatch.cluster.parcel import Parcel
 from vpatch.cluster.running import RayCluster, _JobRun
 from vpatch.cluster.storage import STORED, Storage
 from vpatch.runs.cluster_options import OnCluster
-from vpatch.runs.cluster_run import ClusterRun, NodeTasks
+from vpatch.runs.cluster_run import ClusterRun
 from vpatch.util.digest import digest_of
 
 # As Ray says it, from its check of versions.
@@ -196,7 +196,7 @@ def test_a_storage_that_keeps_the_folder_of_a_run_is_said(tmp_path):
     notes = []
     where = OnCluster("head:1", storage=str(tmp_path))
     progress = SimpleNamespace(note=notes.append)
-    run = ClusterRun(NodeTasks([], Parcel()), where, None, progress)
+    run = ClusterRun([], {}, where, None, progress)
     with run._storage() as storage:
         storage._system = SimpleNamespace(invalidate_cache=list, rm=rm_that_fails)
     (note,) = notes

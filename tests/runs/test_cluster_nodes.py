@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import asdict
 
 import pytest
 
@@ -12,7 +13,6 @@ from vpatch.cluster.storage import Storage
 from vpatch.declare.smoke import Model, Needs
 from vpatch.errors import UnavailableError
 from vpatch.harness.machine import Gpu, Machine
-from vpatch.harness.wire import to_json
 from vpatch.runs.cluster_nodes import WantedNode, look_at_cluster, refuse_unfit
 from vpatch.runs.node_image import ImageName
 
@@ -59,8 +59,8 @@ class Nodes:
             if "why" in answer:
                 yield JobLost(number, 2, jobs[number].name, answer["why"], last=True)
                 continue
-            machine = to_json(Machine("Linux", "a processor", 2, 16.0, answer.get("gpus", ())))
-            found = {"machine": machine, "models": {}}
+            machine = asdict(Machine("Linux", "a processor", 2, 16.0, answer.get("gpus", ())))
+            found = {"machine": machine, "inherited": {}, "models": {}}
             found |= {"engine": None, "images": {}, "problems": {}}
             told = json.dumps(found | answer.get("told", {})).encode()
             yield JobDone(number, 1, jobs[number].name, {"result.json": told})

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import json
-
 from tests.projects import write_tree
 from vpatch.harness.target import TreeContent
 from vpatch.planning.state import Change
-from vpatch.runs.packed_trees import packed, unpacked
+from vpatch.runs.packed_trees import PackedTree, packed
 
 
 def test_trees_come_back_as_they_were(tmp_path):
@@ -17,6 +15,7 @@ def test_trees_come_back_as_they_were(tmp_path):
         "vllm/empty.py": Change(b"", b"x"),
     }
     trees = [TreeContent(changes, {}, is_release=True), TreeContent({}, {"own/c.py": b"c"}, False)]
-    told, files = packed(trees)
-    write_tree(tmp_path, files)
-    assert unpacked(json.loads(json.dumps(told)), tmp_path) == trees
+    pack = packed(trees)
+    write_tree(tmp_path, pack.files)
+    sent = [PackedTree.model_validate_json(tree.model_dump_json()) for tree in pack.trees]
+    assert [tree.unpacked(tmp_path) for tree in sent] == trees

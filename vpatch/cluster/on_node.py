@@ -19,7 +19,7 @@ from collections.abc import Iterator  # noqa: TC003 - it is pickled by value
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict
 
 _POLL_SECONDS = 0.25
 _BEAT_SECONDS = 1.0
@@ -27,6 +27,17 @@ _ANSWER_SECONDS = 60.0
 _PIECE = 2**16
 _GUARD = "code/vpatch/cluster/payload/guard.py"
 _SHOWN = 30
+
+
+class JobOrder(TypedDict):
+    """One attempt at a job; see `ClusterJob`. `digest` is that of the parcel."""
+
+    attempt: str
+    digest: str
+    module: str
+    job: bytes
+    limit: float
+    log: str
 
 
 class Mailbox:
@@ -50,7 +61,7 @@ class Mailbox:
         return taken
 
 
-def run_job(packed: bytes, order: dict[str, Any], mailbox: Any) -> dict[str, bytes]:
+def run_job(packed: bytes, order: JobOrder, mailbox: Any) -> dict[str, bytes]:
     """Run one attempt at a job, and return the files that it wrote.
 
     Raises:
@@ -108,7 +119,7 @@ def _guarded(guard_code: str, work: Path, attempt: str) -> Iterator[None]:
                 guard.stdout.read()
 
 
-def _run_in(work: Path, order: dict[str, Any], mailbox: Any) -> dict[str, bytes]:
+def _run_in(work: Path, order: JobOrder, mailbox: Any) -> dict[str, bytes]:
     for name in ("out", "tmp"):
         (work / name).mkdir()
     (work / "job.json").write_bytes(order["job"])
@@ -137,9 +148,7 @@ def _run_in(work: Path, order: dict[str, Any], mailbox: Any) -> dict[str, bytes]
     return {path.relative_to(work / "out").as_posix(): path.read_bytes() for path in files}
 
 
-def _watch(
-    process: subprocess.Popen[bytes], work: Path, order: dict[str, Any], mailbox: Any
-) -> None:
+def _watch(process: subprocess.Popen[bytes], work: Path, order: JobOrder, mailbox: Any) -> None:
     """Wait for the process, and send its log while it grows."""
     begun = told = time.monotonic()
     log, sent = work / "out" / order["log"], 0

@@ -186,7 +186,7 @@ class _JobRun:
         declared = self.jobs[job]
         labels = self.nodes.labels(declared, self.tried[job])
         attempt = uuid.uuid4().hex
-        order = {
+        order: on_node.JobOrder = {
             "attempt": attempt,
             "digest": self.digest,
             "module": declared.module,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping  # noqa: TC003 - pydantic reads the annotations
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from vpatch.harness.predict import Counters
@@ -34,10 +34,6 @@ class Fault:
     def hangs(self) -> bool:
         """Whether it took all the time that it had. On another machine it may succeed."""
         return self.kind in {"hangs", "takes too long"}
-
-    def recorded(self) -> dict[str, Any]:
-        """Return it as records have it."""
-        return {name: value for name, value in asdict(self).items() if name != "category"}
 
 
 @dataclass(frozen=True)

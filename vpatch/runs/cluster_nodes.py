@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-import json
-from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any
-
-from pydantic import BaseModel
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from vpatch.cluster.answers import not_understood
 from vpatch.cluster.errors import ClusterError
-from vpatch.cluster.job import REFUSED, RESULT, ClusterJob, JobBegun, JobDone, JobLost
+from vpatch.cluster.job import ClusterJob, JobBegun, JobDone, JobLost
 from vpatch.cluster.nodes import NODE_ID
 from vpatch.engine.kinds import KINDS
 from vpatch.errors import UnavailableError, combine
-from vpatch.harness.machine import Machine, missing
-from vpatch.harness.wire import from_json
+from vpatch.harness.machine import missing
+from vpatch.runs.node_job import Look, LookAnswer, answer_in, refusal_in, text_of
 from vpatch.util.plural import counted
-from vpatch.util.untrusted import parse_json, plain_path
+from vpatch.util.untrusted import plain_path
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -47,23 +44,10 @@ class NoNodeError(UnavailableError):
 
 @dataclass(frozen=True)
 class SeenNode:
-    """What a node says of itself.
-
-    Attributes:
-        node: the node, as Ray knows it.
-        machine: its hardware.
-        engine: the kind of the engine that `--engine PYTHON` names there; None without that option.
-        models: the digest of each checkpoint; None of one that the node does not have.
-        images: the kind of the vLLM in each image that the node can run.
-        problems: why the node cannot use an engine, an image, a checkpoint or the storage.
-    """
+    """A node, as Ray knows it, and what it says of itself."""
 
     node: ClusterNode
-    machine: Machine
-    engine: str | None
-    models: Mapping[str, str | None]
-    images: Mapping[str, str]
-    problems: Mapping[str, str]
+    look: LookAnswer
 
 
 @dataclass(frozen=True)
@@ -111,7 +95,7 @@ class SeenCluster:
     def kind_for(self, wanted: WantedNode) -> str:
         if wanted.image is not None:
             name = wanted.image.name
-            kinds = [one.images[name] for one in self.nodes if name in one.images]
+            kinds = [one.look.images[name] for one in self.nodes if name in one.look.images]
             return next(iter(kinds), self.kind)
         needed = wanted.needs.engine
         return str(needed) if self.is_free and needed in KINDS else self.kind
@@ -119,7 +103,8 @@ class SeenCluster:
     @property
     def digests(self) -> dict[str, str]:
         """The digest of each checkpoint; it is the same on all nodes that have it."""
-        return {name: found for one in self.nodes for name, found in one.models.items() if found}
+        looks = [one.look.models.items() for one in self.nodes]
+        return {name: digest for models in looks for name, digest in models if digest}
 
     def fitting(self, wanted: WantedNode) -> list[SeenNode]:
         return [one for one in self.nodes if self.why_not(one, wanted) == ""]
@@ -127,11 +112,11 @@ class SeenCluster:
     def why_not(self, one: SeenNode, wanted: WantedNode) -> str:
         """Say why a node cannot take a cell; empty if it can."""
         for name in (_name_of_engine(wanted), "storage", wanted.model):
-            if name in one.problems:
-                return one.problems[name]
+            if name in one.look.problems:
+                return one.look.problems[name]
         kind = self.kind_for(wanted)
         gpus = gpus_of(wanted.needs, wanted.tensor_parallel, kind)
-        lacking = missing(wanted.needs, one.machine, kind)
+        lacking = missing(wanted.needs, one.look.machine, kind)
         return _too_small(one.node, wanted, gpus) or "; ".join(error.what for error in lacking)
 
 
@@ -182,17 +167,14 @@ def look_at_cluster(
     if not nodes:
         kind = engine if engine in KINDS else "cpu"
         refuse_unfit(SeenCluster([], others, str(engine), str(kind)), wanted, progress)
-    asked = {name: model.model_dump(mode="json", by_alias=True) for name, model in models.items()}
-    url = storage.url if storage else None
-    images = {one.image.name: asdict(one.image) for one in wanted if one.image is not None}
-    look = {
-        "do": "look",
-        "models": asked,
-        "engine": engine,
-        "images": [*images.values()],
-        "storage": url,
-    }
-    content = json.dumps(look).encode()
+    images = {one.image.name: one.image for one in wanted if one.image is not None}
+    order = Look(
+        engine=engine,
+        models=dict(models),
+        images=[*images.values()],
+        storage=storage.url if storage else None,
+    )
+    content = text_of(order).encode()
     jobs = [
         ClusterJob(
             f"look at {node.name}", JOB, content, 0, labels={NODE_ID: node.id}, limit=_LOOK_SECONDS
@@ -210,10 +192,12 @@ def look_at_cluster(
             failed[node.name] = event.why
         elif isinstance(event, JobDone):
             try:
-                if REFUSED in event.files:
-                    failed[node.name] = refusal_of(event.files)
+                if (refusal := refusal_in(event.files)) is not None:
+                    failed[node.name] = refusal
                 else:
-                    seen.append(_seen(node, event.files[RESULT], storage))
+                    look = answer_in(event.files, LookAnswer)
+                    _try_storage(look, storage)
+                    seen.append(SeenNode(node, look))
             except NOT_OF_A_JOB as error:
                 failed[node.name] = not_understood("it", error).what
     task.done()
@@ -228,7 +212,7 @@ def look_at_cluster(
     for name, why in failed.items():
         progress.note(f"{name} takes no cells: {last_line(why)} (next: {_HINT})")
     kind = engine or ("cuda" if any(one.node.gpus for one in seen) else "cpu")
-    kinds = {one.engine for one in seen if one.engine}
+    kinds = {one.look.engine.kind for one in seen if one.look.engine}
     _refuse_different(models, here, seen)
     return SeenCluster(
         sorted(seen, key=lambda one: one.node.name),
@@ -248,38 +232,13 @@ def last_line(text: str) -> str:
     return lines[-1] if lines else text
 
 
-class _Engine(BaseModel):
-    kind: str
-
-
-class _Look(BaseModel):
-    """What a node answers that is looked at."""
-
-    machine: dict[str, Any]
-    engine: _Engine | None
-    models: dict[str, str | None]
-    images: dict[str, str]
-    problems: dict[str, str]
-    probe: str | None = None
-
-
-def _seen(node: ClusterNode, text: bytes, storage: Storage | None) -> SeenNode:
-    """Return what a node says of itself. Raises one of NOT_OF_A_JOB if it is something else."""
-    look = _Look.model_validate(parse_json(text))
-    problems = dict(look.problems)
-    if storage is not None and "storage" not in problems:
+def _try_storage(look: LookAnswer, storage: Storage | None) -> None:
+    """Read what a node says that it wrote. Raises ValueError if its path leads elsewhere."""
+    if storage is not None and "storage" not in look.problems:
         try:
             storage.read(plain_path(look.probe or ""))
         except ClusterError as error:
-            problems["storage"] = f"{error.what}; the node says that it wrote it"
-    engine = look.engine.kind if look.engine else None
-    machine = from_json(Machine, look.machine)
-    return SeenNode(node, machine, engine, look.models, look.images, problems)
-
-
-def refusal_of(files: Mapping[str, bytes]) -> str:
-    """Return why a node refused a job. Raises one of NOT_OF_A_JOB if it does not say it."""
-    return str(parse_json(files[REFUSED])["what"])
+            look.problems["storage"] = f"{error.what}; the node says that it wrote it"
 
 
 def refuse_unfit(seen: SeenCluster, wanted: Iterable[WantedNode], progress: Progress) -> None:
@@ -304,10 +263,10 @@ def refuse_unfit(seen: SeenCluster, wanted: Iterable[WantedNode], progress: Prog
             errors.setdefault(lines, error)
         which = {_name_of_engine(one): "", "storage": "", one.model: f" of {one.model}"}
         noted |= {
-            f"{each.node.name} takes no cells{cells}: {each.problems[name]}"
+            f"{each.node.name} takes no cells{cells}: {each.look.problems[name]}"
             for each in seen.nodes
             for name, cells in which.items()
-            if name in each.problems and fits
+            if name in each.look.problems and fits
         }
     if errors:
         raise combine([*errors.values()])
@@ -320,7 +279,7 @@ def _refuse_different(
 ) -> None:
     for name in models:
         digests = {"this machine": here[name]} if name in here else {}
-        digests |= {one.node.name: found for one in seen if (found := one.models.get(name))}
+        digests |= {one.node.name: there for one in seen if (there := one.look.models.get(name))}
         if len(set(digests.values())) > 1:
             lines = "\n".join(f"    {node}: {digest}" for node, digest in digests.items())
             raise UnavailableError(

@@ -2,118 +2,98 @@
 
 from __future__ import annotations
 
-import json
 from abc import ABC, abstractmethod
 from contextlib import closing, contextmanager
-from dataclasses import asdict, dataclass, field
-from typing import TYPE_CHECKING, Any
-
-from pydantic import TypeAdapter
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, ClassVar
 
 from vpatch.cluster.answers import not_understood
 from vpatch.cluster.connection import connected
 from vpatch.cluster.errors import ClusterError
-from vpatch.cluster.job import (
-    LOG,
-    REFUSED,
-    RESULT,
-    ClusterJob,
-    JobBegun,
-    JobDone,
-    JobLost,
-    LogPiece,
-)
+from vpatch.cluster.job import LOG, RESULT, ClusterJob, JobBegun, JobDone, JobLost, LogPiece
+from vpatch.cluster.parcel import Parcel
 from vpatch.cluster.storage import Storage
-from vpatch.harness.machine import Machine
+from vpatch.harness.measured import Fault
 from vpatch.harness.model_digest import digest_of_checkpoint
 from vpatch.harness.models import ModelError, locate
-from vpatch.harness.wire import from_json
 from vpatch.runs.cluster_nodes import (
     JOB,
     NOT_OF_A_JOB,
     gpus_of,
     last_line,
     look_at_cluster,
-    refusal_of,
     refuse_unfit,
 )
-from vpatch.runs.kept_cells import KeptCell, KeptCells, own_secret
+from vpatch.runs.kept_cells import KeptCell, KeptCells, key_of, own_secret
+from vpatch.runs.node_job import NodeAnswer, RunAnswer, answer_in, refusal_in, text_of
 from vpatch.source.cache import default_cache_folder
 from vpatch.util.plural import counted
-from vpatch.util.untrusted import parse_json
 from vpatch.util.urls import redact
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
+    from pydantic import JsonValue
+
     from vpatch.cluster.job import JobEvent
-    from vpatch.cluster.parcel import Parcel
     from vpatch.cluster.running import RayCluster
-    from vpatch.declare.smoke import Model
     from vpatch.progress import Progress, Task
     from vpatch.runs.cluster_nodes import SeenCluster, WantedNode
     from vpatch.runs.cluster_options import OnCluster
+    from vpatch.runs.node_job import EngineJob
 
 # A node without an engine makes one first.
 AROUND_SECONDS = 3 * 3600.0
-_INHERITED = TypeAdapter(dict[str, str])
 
 
 @dataclass(kw_only=True)
 class NodeTask(ABC):
     """A job of a command, and how far it came.
 
-    `lost` has the node and the reason of each attempt that came to nothing.
+    Attributes:
+        title: the name that people see.
+        log: the file of its log.
+        wanted: what it wants of a node.
+        limit: the seconds that the job itself may take.
+        job: what travels to the node. The run adds the engine, the storage and the digest.
+        facts: what its result depends on, beside the engine and the checkpoint.
+        settled: whether nothing is left to do for it.
+        lost: the node and the reason of each attempt that came to nothing.
+        is_cell: whether people count it.
     """
 
+    is_cell: ClassVar[bool] = True
+    title: str
+    log: Path
+    wanted: WantedNode
+    limit: float
+    job: EngineJob
+    facts: Mapping[str, JsonValue]
     settled: bool = False
     lost: list[tuple[str | None, str]] = field(default_factory=list)
-
-    @property
-    @abstractmethod
-    def title(self) -> str:
-        """The name that people see."""
-
-    @property
-    @abstractmethod
-    def log(self) -> Path:
-        """The file of its log."""
-
-    @property
-    @abstractmethod
-    def wanted(self) -> WantedNode: ...
 
     @property
     def at_least(self) -> WantedNode:
         """What it wants of a node before the kind of its engine is known."""
         return self.wanted
 
-    @property
-    def is_cell(self) -> bool:
-        """Whether people count it."""
-        return True
-
     def is_idle(self, kind: str) -> bool:  # noqa: ARG002 - most run in any engine
         """Return whether engines of this kind have nothing to do, and report it."""
         return False
 
     @abstractmethod
-    def key(self, engine: str, digests: Mapping[str, str]) -> str:
-        """Return the key of its result: a digest of all that the result depends on."""
-
-    @abstractmethod
-    def message(self, seen: SeenCluster) -> dict[str, Any]:
-        """Return what `job.json` says beside the engine."""
-
-    @property
-    @abstractmethod
-    def limit(self) -> float:
-        """The seconds that the job itself may take."""
-
-    @abstractmethod
     def settle(self, node: str, files: Mapping[str, bytes] | None) -> None:
         """Take the files of the job, or None if it was lost. Its log is already written."""
+
+    def key(self, engine: str, digests: Mapping[str, str]) -> str:
+        """Return the key of its result: a digest of all that the result depends on."""
+        job = self.job
+        facts: dict[str, JsonValue] = {**self.facts, "engine": [engine, job.version]}
+        if job.checkpoint is not None:
+            synthetic = f"synthetic: {job.checkpoint.synthetic}"
+            facts["model"] = digests.get(job.model) or synthetic
+        return key_of(facts)
 
     @property
     def why_lost(self) -> str:
@@ -121,22 +101,10 @@ class NodeTask(ABC):
         count = counted(len(self.lost), "attempt")
         return f"{count}, the last one on {node or 'no node'}: {last_line(why)}"
 
-
-@dataclass(frozen=True)
-class NodeTasks:
-    """All jobs of a command, and what they have in common.
-
-    Attributes:
-        tasks: the jobs.
-        parcel: the files that travel to each node.
-        models: the checkpoints that the jobs need.
-        digests: the cache's folder that remembers digests of large files.
-    """
-
-    tasks: Sequence[NodeTask]
-    parcel: Parcel
-    models: Mapping[str, Model] = field(default_factory=dict)
-    digests: Path | None = None
+    @property
+    def fault(self) -> Fault:
+        """That all its attempts failed, as a finding."""
+        return Fault("lost", self.why_lost, None, tuple(self.lost[-1][1].splitlines()))
 
 
 def kept_below(root: Path) -> KeptCells:
@@ -144,25 +112,34 @@ def kept_below(root: Path) -> KeptCells:
     return KeptCells(root, own_secret(default_cache_folder()))
 
 
+@dataclass
 class ClusterRun:
-    """Runs all jobs of a command. `machines` has what is known of each node where one ran.
+    """Runs all jobs of a command.
 
-    `kept` are results of earlier runs.
+    Attributes:
+        tasks: the jobs.
+        files: what travels to each node.
+        where: the cluster, and the engine there. A job of an image names its image itself.
+        earlier: results of earlier runs.
+        digests: the cache's folder that remembers digests of large files.
+        kind: that of the engine, once it is known.
     """
 
-    def __init__(
-        self,
-        jobs: NodeTasks,
-        where: OnCluster,
-        kept: KeptCells | None,
-        progress: Progress,
-    ) -> None:
-        self.jobs, self.where, self.kept, self.progress = jobs, where, kept, progress
-        self.engine = where.engine
-        self.kind = where.engine or ""
-        self.machines: dict[str, dict[str, Any]] = {}
+    tasks: Sequence[NodeTask]
+    files: Mapping[str, bytes]
+    where: OnCluster
+    earlier: KeptCells | None
+    progress: Progress
+    digests: Path | None = None
+    kind: str = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.engine = self.where.engine
+        self.parcel, self.kind = Parcel(self.files), self.engine or ""
         self.shown: Task | None = None
         self.again = 0
+        jobs = [task.job for task in self.tasks]
+        self.models = {job.model: job.checkpoint for job in jobs if job.checkpoint is not None}
 
     def make(self) -> None:
         """Run what is not kept.
@@ -172,8 +149,8 @@ class ClusterRun:
             NoNodeError: a job fits on no node.
         """
         here = self._digests_here()
-        checkpoints = {name for name, model in self.jobs.models.items() if model.checkpoint}
-        is_image = all(task.wanted.image is not None for task in self.jobs.tasks)
+        checkpoints = {name for name, model in self.models.items() if model.checkpoint}
+        is_image = all(task.wanted.image is not None for task in self.tasks)
         known = (self.engine is not None or is_image) and here.keys() >= checkpoints
         if known and self.where.resume:
             self._take_kept(here)
@@ -181,9 +158,9 @@ class ClusterRun:
             with connected(self.where.address) as cluster, self._storage() as storage:
                 seen = look_at_cluster(
                     cluster,
-                    self.jobs.parcel,
+                    self.parcel,
                     self.engine,
-                    self.jobs.models,
+                    self.models,
                     here,
                     [task.at_least for task in self._pending()],
                     self.progress,
@@ -196,37 +173,37 @@ class ClusterRun:
                     task.settled = task.is_idle(seen.kind)
                 self._run(cluster, seen, storage)
         if self.again:
-            kept = counted(self.again, "cell")
-            self.progress.note(f"{kept} of an earlier run: the evidence is kept and verifies")
+            count = counted(self.again, "cell")
+            self.progress.note(f"{count} of an earlier run: the evidence is kept and verifies")
 
     def _digests_here(self) -> dict[str, str]:
         """The digests of the checkpoints that are on this machine as well."""
-        found = {}
-        for name, model in self.jobs.models.items():
+        digests = {}
+        for name, model in self.models.items():
             try:
                 folder = locate(model)
             except ModelError:
                 continue  # it is on the nodes alone
             if folder is not None:
-                found[name] = digest_of_checkpoint(folder, self.jobs.digests)
-        return found
+                digests[name] = digest_of_checkpoint(folder, self.digests)
+        return digests
 
     def _pending(self) -> list[NodeTask]:
-        return [task for task in self.jobs.tasks if not task.settled]
+        return [task for task in self.tasks if not task.settled]
 
     def _take_kept(self, digests: Mapping[str, str], seen: SeenCluster | None = None) -> None:
-        if self.kept is None:
+        if self.earlier is None:
             return
         for task in self._pending():
             wanted = task.wanted
             here = str(self.engine) if wanted.image is None else wanted.image.name
             engine = seen.engine_for(wanted) if seen else here
-            found = self.kept.find(task.key(engine, digests))
-            if found is not None:
+            cell = self.earlier.find(task.key(engine, digests))
+            if cell is not None:
                 self.again += task.is_cell
-                self._settle(task, found.node, found.files)
+                self._settle(task, cell.node, cell.files)
                 if self.kind == self.engine:
-                    self.kind = json.loads(found.files[RESULT])["engine"]["kind"]
+                    self.kind = answer_in(cell.files, RunAnswer).engine.kind
 
     @contextmanager
     def _storage(self) -> Iterator[Storage | None]:
@@ -251,7 +228,7 @@ class ClusterRun:
         refuse_unfit(seen, [task.wanted for task in pending], self.progress)
         keys = [task.key(seen.engine_for(task.wanted), seen.digests) for task in pending]
         running = cluster.run(
-            self.jobs.parcel,
+            self.parcel,
             [_job(task, seen, storage) for task in pending],
             attempts=self.where.attempts,
             again=why_again,
@@ -287,16 +264,13 @@ class ClusterRun:
                     task.settle(event.node or "", None)
             case JobDone():
                 self._settle(task, event.node, event.files)
-                if self.kept is not None:
-                    self.kept.keep(key, KeptCell(event.node, event.files))
+                if self.earlier is not None:
+                    self.earlier.keep(key, KeptCell(event.node, event.files))
 
     def _settle(self, task: NodeTask, node: str, files: Mapping[str, bytes]) -> None:
         task.settled = True
         task.log.write_bytes(files.get(LOG, b""))
         try:
-            result = parse_json(files[RESULT])
-            facts = {"machine": result["machine"], "inherited": result["inherited"]}
-            self.machines.setdefault(node, facts)
             task.settle(node, files)
         except NOT_OF_A_JOB as error:
             raise not_understood(f"{node} ({task.title})", error) from error
@@ -310,16 +284,17 @@ class ClusterRun:
 def _job(task: NodeTask, seen: SeenCluster, storage: Storage | None) -> ClusterJob:
     wanted, fitting = task.wanted, [one.node for one in seen.fitting(task.wanted)]
     needs = wanted.needs
-    common = {
+    settings = {
         "engine": seen.engine_for(wanted),
-        "image": None if wanted.image is None else asdict(wanted.image),
+        "image": wanted.image,
         "storage": storage.url if storage else None,
+        "digest": seen.digests.get(task.job.model),
     }
     alone = min((node.cpus for node in fitting), default=1.0) if wanted.alone else 1.0
     return ClusterJob(
         task.title,
         JOB,
-        json.dumps(common | task.message(seen)).encode(),
+        text_of(task.job.model_copy(update=settings)).encode(),
         alone if needs.cpus is None else needs.cpus,
         gpus_of(needs, wanted.tensor_parallel, seen.kind_for(wanted)),
         needs.labels or {},
@@ -335,12 +310,7 @@ def why_again(files: Mapping[str, bytes]) -> str | None:
         ClusterError: the files are not those of a job.
     """
     try:
-        if REFUSED in files:
-            return refusal_of(files)
-        result = parse_json(files[RESULT])
-        hangs = result.get("hangs")
-        from_json(Machine, result["machine"])
-        _INHERITED.validate_python(result["inherited"])
+        refusal = refusal_in(files)
+        return (answer_in(files, NodeAnswer).hangs or None) if refusal is None else refusal
     except NOT_OF_A_JOB as error:
         raise not_understood("a node", error) from error
-    return str(hangs) if hangs else None

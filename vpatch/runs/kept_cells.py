@@ -16,7 +16,7 @@ import tempfile
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from vpatch.errors import UsageError
 from vpatch.util.directories import remove
@@ -24,6 +24,8 @@ from vpatch.util.untrusted import MEGABYTE, parse_json, read_file
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+    from pydantic import JsonValue
 
 FOLDER = ".cells"
 _SUMS, _NODE, _FILES, _MARK = "sums.json", "node", "files", "mark"
@@ -39,7 +41,7 @@ class KeptCell:
     files: Mapping[str, bytes]
 
 
-def key_of(facts: Mapping[str, Any]) -> str:
+def key_of(facts: Mapping[str, JsonValue]) -> str:
     """Return a name for all that decides what a cell's result is for."""
     text = json.dumps(facts, sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()

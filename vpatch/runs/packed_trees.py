@@ -2,21 +2,51 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from pydantic import BaseModel
 
 from vpatch.harness.target import TreeContent
 from vpatch.planning.state import Change
+from vpatch.util.digest import digest_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
+    from pydantic import JsonValue
 
-def packed(
-    trees: Sequence[TreeContent], at: str = "trees"
-) -> tuple[list[dict[str, Any]], dict[str, bytes]]:
-    """Return what a job says of trees, and the files that it says it of, in a folder `at`."""
-    told: list[dict[str, Any]] = []
+
+class PackedTree(BaseModel):
+    """What a job says of a tree whose files travel in a folder."""
+
+    folder: str
+    is_release: bool
+    changed: list[str]
+    own: list[str]
+
+    def unpacked(self, sent: Path) -> TreeContent:
+        """Return the tree again, from the folder of all that was sent."""
+        root = sent / self.folder
+        changes = {
+            path: Change(_read(root / "before" / path), (root / "after" / path).read_bytes())
+            for path in self.changed
+        }
+        own = {path: (root / "own" / path).read_bytes() for path in self.own}
+        return TreeContent(changes, own, self.is_release)
+
+
+@dataclass(frozen=True)
+class PackedTrees:
+    """Trees, and all their files by the paths at which they travel."""
+
+    trees: list[PackedTree]
+    files: dict[str, bytes]
+
+
+def packed(trees: Sequence[TreeContent], at: str = "trees") -> PackedTrees:
+    """Pack trees in a folder `at`."""
     files: dict[str, bytes] = {}
     for number, tree in enumerate(trees):
         for path, change in tree.changes.items():
@@ -24,29 +54,21 @@ def packed(
             if change.before is not None:
                 files[f"{at}/{number}/before/{path}"] = change.before
         files |= {f"{at}/{number}/own/{path}": content for path, content in tree.files.items()}
-        told.append(
-            {
-                "folder": f"{at}/{number}",
-                "is_release": tree.is_release,
-                "changed": sorted(tree.changes),
-                "own": sorted(tree.files),
-            }
+    listed = [
+        PackedTree(
+            folder=f"{at}/{number}",
+            is_release=tree.is_release,
+            changed=sorted(tree.changes),
+            own=sorted(tree.files),
         )
-    return told, files
+        for number, tree in enumerate(trees)
+    ]
+    return PackedTrees(listed, files)
 
 
-def unpacked(told: Sequence[Mapping[str, Any]], folder: Path) -> list[TreeContent]:
-    """Return the trees again, from a folder with the files."""
-    found = []
-    for tree in told:
-        root = folder / tree["folder"]
-        changes = {
-            path: Change(_read(root / "before" / path), (root / "after" / path).read_bytes())
-            for path in tree["changed"]
-        }
-        own = {path: (root / "own" / path).read_bytes() for path in tree["own"]}
-        found.append(TreeContent(changes, own, tree["is_release"]))
-    return found
+def digests_of(files: Mapping[str, bytes]) -> dict[str, JsonValue]:
+    """Return the digest of each file, by paths in their order."""
+    return {path: digest_of(content) for path, content in sorted(files.items())}
 
 
 def _read(file: Path) -> bytes | None:

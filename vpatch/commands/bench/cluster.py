@@ -1,17 +1,19 @@
-"""The use case `bench --on`: what a side measures of a model is a job, and all are one record."""
+"""The use case `bench --on`: what a side measures of a model is a job, and all are one record.
+
+What is compared with k = 0 then runs on one node, in alternating order.
+"""
 
 from __future__ import annotations
 
-import json
+import re
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from vpatch import __version__
-from vpatch.cluster.job import RESULT
-from vpatch.cluster.parcel import Parcel
-from vpatch.commands.bench.cells import side_names
-from vpatch.commands.bench.jobs import BenchJobs, lost_runs, runs_of
+from vpatch.commands.bench.cells import cells_of, schedule, side_names
+from vpatch.commands.bench.measure import LoadRun
+from vpatch.commands.bench.node import BenchAnswer, BenchJob
 from vpatch.commands.bench.record import RAW, point_of, write_record
 from vpatch.commands.bench.run import datasets_of
 from vpatch.commands.bench.schema import (
@@ -29,19 +31,30 @@ from vpatch.commands.bench.schema import (
 from vpatch.errors import VpatchError
 from vpatch.evidence.store import LOGS
 from vpatch.harness.machine import this_machine
-from vpatch.runs.cluster_run import ClusterRun, NodeTasks, kept_below
+from vpatch.runs.cluster_nodes import WantedNode
+from vpatch.runs.cluster_run import ClusterRun, NodeTask, kept_below
+from vpatch.runs.node_image import name_for_nodes
+from vpatch.runs.node_job import answer_in
+from vpatch.runs.packed_trees import digests_of, packed
+from vpatch.util.home import expanded
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
-    from vpatch.commands.bench.jobs import BenchTask
-    from vpatch.commands.bench.measure import LoadRun
+    from pydantic import JsonValue
+
+    from vpatch.commands.bench.cells import ServerRun
+    from vpatch.commands.bench.load_result import LoadResult
     from vpatch.commands.bench.run import OnLoadRun
     from vpatch.commands.bench.sides import PlannedSide
     from vpatch.declare.bench import Bench
+    from vpatch.harness.measured import Fault
     from vpatch.progress import Progress
     from vpatch.runs.cluster_options import OnCluster
+
+# A part of each key. Increase it when the content of a result changes.
+_FORMAT = 2
 
 
 @dataclass(frozen=True)
@@ -73,20 +86,69 @@ def run_bench_on_cluster(
         ClusterError: the cluster is not there, or was lost before anything was measured.
         NoNodeError: a cell fits on no node.
     """
-    return _BenchOnCluster(request, workdir, on_result).make(where, root, progress)
+    bench = BenchOnCluster(request, workdir, on_result)
+    earlier, failure = kept_below(root), None
+    run = ClusterRun(bench.tasks, bench.files, where, earlier, progress, request.digests)
+    try:
+        run.make()
+    except (KeyboardInterrupt, VpatchError) as error:
+        if not bench.points:
+            raise
+        failure = error
+    record = bench.record(run)
+    write_record(workdir, record)
+    return record, failure
 
 
-class _BenchOnCluster:
-    """A benchmark on a cluster, as far as it came."""
+@dataclass(kw_only=True)
+class BenchTask(NodeTask):
+    """All that is measured of one model on one side; `visits` are the servers in their order."""
+
+    of: BenchOnCluster
+    side: int
+    visits: Sequence[ServerRun]
+
+    def settle(self, node: str, files: Mapping[str, bytes] | None) -> None:
+        loads = [(visit, load) for visit in self.visits for load in visit.loads]
+        if files is None:
+            lost, here = (self.log, self.log.with_name("none"), self.fault), self.lost[-1][0]
+            results: list[tuple[Path, Path, LoadResult | Fault]] = [lost] * len(loads)
+        else:
+            # Their logs and raw results.
+            for path, content in files.items():
+                if "/" in path:
+                    self._place(path).write_bytes(content)
+            answer, here = answer_in(files, BenchAnswer), node
+            results = [(self._place(p.log), self._place(p.raw), p.result) for p in answer.points]
+            self.of.take(self.side, node, answer)
+        self.of.add(
+            LoadRun(self.side, visit.cell, load, visit.repeat, *one, here)
+            for (visit, load), one in zip(loads, results, strict=False)
+        )
+
+    def _place(self, path: str | None) -> Path:
+        workdir = self.log.parents[1]
+        if path is None:
+            return workdir / "none"
+        kind, _, name = path.partition("/")
+        if kind not in {LOGS, RAW} or "/" in name:
+            raise ValueError(f"{path!r} is not a log or a raw result")
+        return workdir / kind / f"{self.log.stem}-{name}"
+
+
+class BenchOnCluster:
+    """A benchmark on a cluster, as far as it came.
+
+    `files` are what its jobs need, beside vpatch itself.
+    """
 
     def __init__(self, request: ClusterBench, workdir: Path, on_result: OnLoadRun) -> None:
         self.request, self.workdir, self.on_result = request, workdir, on_result
-        self.made = datetime.now(UTC).isoformat(timespec="seconds")
+        self.begun = datetime.now(UTC).isoformat(timespec="seconds")
         self.names = side_names(len(request.sides))
         self.datasets = datasets_of(request.plan)
-        self.jobs = BenchJobs(
-            request.plan, request.sides, self.datasets, workdir / LOGS, self._settle
-        )
+        self.files = dict(_dataset_files(request.plan))
+        self.tasks = list(self._tasks())
         self.points: list[LoadRun] = []
         self.models: dict[str, ModelRecord] = {}
         self.machines: dict[str, NodeRecord] = {}
@@ -94,45 +156,66 @@ class _BenchOnCluster:
         self.nodes: list[dict[str, str]] = [{} for _ in request.sides]
         (workdir / RAW).mkdir()
 
-    def make(
-        self, where: OnCluster, root: Path, progress: Progress
-    ) -> tuple[BenchRecord, KeyboardInterrupt | VpatchError | None]:
-        request = self.request
-        tasks = NodeTasks(
-            self.jobs.tasks,
-            Parcel(self.jobs.files),
-            request.plan.models,
-            request.digests,
-        )
-        run = ClusterRun(tasks, where, kept_below(root), progress)
-        failure: KeyboardInterrupt | VpatchError | None = None
-        try:
-            run.make()
-        except (KeyboardInterrupt, VpatchError) as error:
-            if not self.points:
-                raise
-            failure = error
-        record = self._record(run)
-        write_record(self.workdir, record)
-        return record, failure
-
-    def _settle(self, task: BenchTask, node: str, files: Mapping[str, bytes] | None) -> None:
-        if files is None:
-            points = list(lost_runs(task))
-        else:
-            result = json.loads(files[RESULT])
-            self.models |= {
-                name: ModelRecord.model_validate(model) for name, model in result["models"].items()
+    def _tasks(self) -> Iterator[BenchTask]:
+        plan, identities = self.request.plan, []
+        for number, side in enumerate(self.request.sides):
+            pack, image = packed(side.trees.contents, f"sides/{number}"), side.trees.image
+            named, digests = image and name_for_nodes(image), digests_of(pack.files)
+            self.files |= pack.files
+            identities.append((side.digest, digests, named))
+            facts: dict[str, JsonValue] = {
+                "format": _FORMAT,
+                "subject": side.digest,
+                # Of sides that are equal, each is measured by itself.
+                "equal sides before": identities.count(identities[-1]) - 1,
+                "files": digests,
+                "needs": side.needs.model_dump(mode="json"),
+                "datasets": dict(self.datasets.items()),
             }
-            facts = {"machine": result["machine"], "inherited": result["inherited"]}
-            self.machines.setdefault(node, NodeRecord.model_validate(facts))
-            self.nodes[task.side][node] = result["engine"]["kind"]
-            points = list(runs_of(task, node, files, self.workdir))
+            for model in dict.fromkeys(cells.model for cells in plan.cells):
+                cells = tuple(one for one in plan.cells if one.model == model)
+                checkpoint = plan.models[model]
+                own = plan.model_copy(update={"cells": cells, "models": {model: checkpoint}})
+                visits, timeouts = list(schedule([cells_of(own)], plan)), plan.timeouts
+                loads = sum(len(visit.loads) + 1 for visit in visits)
+                title = " ".join(filter(None, (self.names[number], model)))
+                slug = re.sub(r"[^A-Za-z0-9.]+", "-", title)
+                yield BenchTask(
+                    title=title,
+                    log=self.workdir / LOGS / f"{slug}.log",
+                    wanted=WantedNode(
+                        title, side.needs, plan.tensor_parallel, model, alone=True, image=named
+                    ),
+                    limit=len(visits) * (timeouts.start + timeouts.stop) + loads * timeouts.cell,
+                    job=BenchJob(
+                        version=side.trees.version,
+                        trees=pack.trees,
+                        plan=own,
+                        model=model,
+                        checkpoint=checkpoint,
+                    ),
+                    facts={**facts, "plan": own.model_dump(mode="json")},
+                    of=self,
+                    side=number,
+                    visits=visits,
+                )
+
+    def take(self, side: int, node: str, answer: BenchAnswer) -> None:
+        """Take what a node says of itself, and of the model that it measured."""
+        self.models |= answer.models
+        facts = NodeRecord.model_validate(answer, from_attributes=True)
+        self.machines.setdefault(node, facts)
+        self.nodes[side][node] = answer.engine.kind
+
+    def add(self, points: Iterable[LoadRun]) -> None:
+        """Add the points of a job, all of them before any is told."""
+        before = len(self.points)
         self.points += points
-        for point in points:
+        for point in self.points[before:]:
             self.on_result(self.names[point.side], point)
 
-    def _record(self, run: ClusterRun) -> BenchRecord:
+    def record(self, run: ClusterRun) -> BenchRecord:
+        """Return all of it for a record."""
         request, plan = self.request, self.request.plan
         described = {
             name: ModelRecord(
@@ -146,13 +229,13 @@ class _BenchOnCluster:
             schema_version=SCHEMA_VERSION,
             vpatch=__version__,
             name=request.name,
-            made=self.made,
+            made=self.begun,
             asked=dict(request.asked),
             client=ClientRecord(vllm=", ".join(versions)),
             models=described | self.models,
             datasets=self.datasets,
             plan=PlanRecord.model_validate(plan.model_dump(mode="json", exclude_none=True)),
-            planned=sum(len(visit.loads) for task in self.jobs.tasks for visit in task.visits),
+            planned=sum(len(visit.loads) for task in self.tasks for visit in task.visits),
             sides=[self._side(number, run) for number in range(len(request.sides))],
             points=[point_of(point) for point in points],
             machines=self.machines,
@@ -183,3 +266,10 @@ class _BenchOnCluster:
         if image is not None:
             record.image = ImageRecord.model_validate(image)
         return record.model_copy(update={"point": dict(side.point)}) if side.point else record
+
+
+def _dataset_files(plan: Bench) -> Iterator[tuple[str, bytes]]:
+    for number, shape in enumerate(plan.shapes):
+        if shape.path is not None:
+            file = expanded(shape.path)
+            yield f"datasets/{number}/{file.name}", file.read_bytes()

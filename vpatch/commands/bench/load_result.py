@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping  # noqa: TC003 - pydantic reads the annotations
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
+
+from pydantic import Field
+
+from vpatch.harness.predict import Counters  # noqa: TC001 - as above
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from vpatch.harness.predict import Counters
+    from collections.abc import Sequence
 
 # The latencies, by vLLM's names for them: to the first token, for each further token of an answer,
 # between two pieces of it, and of all of it.
@@ -44,7 +47,7 @@ class LoadResult:
     input_tokens: int
     output_tokens: int
     output_tokens_per_second: float
-    latencies: Mapping[str, LoadLatency]
+    latencies: Annotated[Mapping[str, LoadLatency], Field(alias="latency_ms")]
     counters: Counters
     cached_tokens: int
 

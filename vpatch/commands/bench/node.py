@@ -2,25 +2,27 @@
 
 from __future__ import annotations
 
-import json
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Literal
 
+from pydantic import BaseModel
+
+from vpatch.cluster.job import LOG
+from vpatch.commands.bench.load_result import LoadResult
 from vpatch.commands.bench.run import BenchRequest, Opened, run
-from vpatch.commands.bench.schema import MachineRecord, Side
+from vpatch.commands.bench.schema import MachineRecord, ModelRecord, Side
 from vpatch.declare.bench import Bench
-from vpatch.errors import UnavailableError
+from vpatch.declare.smoke import Model
 from vpatch.harness.measured import Fault
 from vpatch.harness.model_digest import digest_of_checkpoint
 from vpatch.harness.models import locate
 from vpatch.progress import Silent
-from vpatch.source.cache import Cache, default_cache_folder
+from vpatch.runs.node_job import EngineJob, RunAnswer, checkpoint_digests, facts_of, why_another
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from vpatch.commands.bench.measure import LoadRun
     from vpatch.harness.sandbox import Sandbox
-    from vpatch.harness.target import ExecutionTarget
 
 # The driver says what the side is. Here it has no more than a name.
 _SIDE = Side.model_construct(
@@ -35,77 +37,92 @@ _SIDE = Side.model_construct(
 )
 
 
-def measured_on_node(
-    job: dict[str, Any], target: ExecutionTarget, folder: Path, out: Path, log: Path
-) -> dict[str, Any]:
-    """Measure what a job says; logs and raw results go to `out`, and each point is told to `log`.
+class PointAnswer(BaseModel):
+    """What came of a point; `log` and `raw` are files that come back, or are not there."""
 
-    Raises:
-        UnavailableError: the checkpoint is not that of the other nodes.
-        VpatchError: it broke off.
-    """
-    plan = _with_own_files(Bench.model_validate_json(json.dumps(job["plan"])), folder)
-    hangs: list[str] = []
+    log: str | None
+    raw: str | None
+    measured: LoadResult | None
+    fault: Fault | None
 
-    def on_result(_side: str, point: LoadRun) -> None:
-        result = point.result
-        if isinstance(result, Fault) and result.hangs:
-            hangs.append(str(result))
-        said = f"{result}" if isinstance(result, Fault) else _speed(result.output_tokens_per_second)
-        with log.open("a", encoding="utf-8") as file:
-            file.write(f"{point.cell.name} {point.load.name} #{point.repeat + 1}: {said}\n")
-
-    def client(workdir: Path) -> Sandbox:
-        return target.sandbox("after", workdir.parent, workdir.name)
-
-    digests = Cache(default_cache_folder()).answers("checkpoints")
-    _refuse_another(job["model"], job["digest"], plan, digests)
-    request = BenchRequest(
-        name="node",
-        asked={},
-        plan=plan,
-        datasets={},
-        sides=[Opened(target, _SIDE)],
-        client=client,
-        vllm=target.version,
-        digests=digests,
-    )
-    (out / "logs").mkdir()
-    record, failure = run(request, out, Silent(), on_result)
-    if failure is not None:
-        raise failure
-    return {
-        "points": [point.model_dump(exclude_unset=True, warnings=False) for point in record.points],
-        "models": {name: model.model_dump() for name, model in record.models.items()},
-        "hangs": hangs[0] if hangs else None,
-        "engine": {"kind": target.kind, "version": target.version},
-    }
+    @property
+    def result(self) -> LoadResult | Fault:
+        """Return what was measured, or why nothing was. Raises ValueError without both."""
+        if (result := self.measured or self.fault) is None:
+            raise ValueError("a point has neither figures nor a fault")
+        return result
 
 
-def _refuse_another(model: str, wanted: str | None, plan: Bench, digests: Path) -> None:
-    """Compare the checkpoint with that of the other nodes, before a long measurement."""
-    place = locate(plan.models[model])
-    if place is None or wanted is None:
-        return
-    digest = digest_of_checkpoint(place, digests)
-    if digest != wanted:
-        raise UnavailableError(
-            f"the checkpoint {model} is {digest} here, not {wanted}",
-            where=str(place),
-            hint="give every node the same files",
-            code="cluster.model-differs",
+class BenchAnswer(RunAnswer):
+    """The points of a job, and the model that was measured."""
+
+    points: list[PointAnswer]
+    models: dict[str, ModelRecord]
+
+
+class BenchJob(EngineJob):
+    """Measure all of a plan that is of one model, on one side."""
+
+    do: Literal["bench"] = "bench"
+    plan: Bench
+    checkpoint: Model
+
+    def run(self, folder: Path) -> BenchAnswer:
+        out, datasets = folder / "out", folder / "sent" / "datasets"
+        results: list[LoadResult | Fault] = []
+
+        def on_result(_side: str, point: LoadRun) -> None:
+            result = point.result
+            results.append(result)
+            if isinstance(result, Fault):
+                line = str(result)
+            else:
+                line = f"{result.output_tokens_per_second:.1f} tok/s"
+            with (out / LOG).open("a", encoding="utf-8") as file:
+                file.write(f"{point.cell.name} {point.load.name} #{point.repeat + 1}: {line}\n")
+
+        def client(workdir: Path) -> Sandbox:
+            return target.sandbox("after", workdir.parent, workdir.name)
+
+        with self.target(folder, [datasets] if datasets.is_dir() else []) as target:
+            # Before a long measurement.
+            place, digests = locate(self.checkpoint), checkpoint_digests()
+            if place is not None and self.digest is not None:
+                self.refuse_another(digest_of_checkpoint(place, digests), str(place))
+            request = BenchRequest(
+                name="node",
+                asked={},
+                plan=_with_own_files(self.plan, datasets),
+                datasets={},
+                sides=[Opened(target, _SIDE)],
+                client=client,
+                vllm=target.version,
+                digests=digests,
+            )
+            (out / "logs").mkdir()
+            record, failure = run(request, out, Silent(), on_result)
+            if failure is not None:
+                raise failure
+        return BenchAnswer(
+            **facts_of(target),
+            points=[
+                PointAnswer(
+                    log=point.log,
+                    raw=point.raw,
+                    measured=None if isinstance(result, Fault) else result,
+                    fault=result if isinstance(result, Fault) else None,
+                )
+                for point, result in zip(record.points, results, strict=True)
+            ],
+            models=record.models,
+            hangs=why_another(one for one in results if isinstance(one, Fault)),
         )
 
 
-def _with_own_files(plan: Bench, folder: Path) -> Bench:
+def _with_own_files(plan: Bench, datasets: Path) -> Bench:
     """The plan with the datasets that came with the job."""
     shapes = []
     for number, shape in enumerate(plan.shapes):
-        sent = folder / "sent" / "datasets" / str(number)
-        path = {} if shape.path is None else {"path": str(next(sent.iterdir()))}
+        path = {} if shape.path is None else {"path": str(next((datasets / str(number)).iterdir()))}
         shapes.append(shape.model_copy(update=path))
     return plan.model_copy(update={"shapes": tuple(shapes)})
-
-
-def _speed(tokens: float) -> str:
-    return f"{tokens:.1f} tok/s"

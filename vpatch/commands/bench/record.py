@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from pydantic import ValidationError
 
-from vpatch.commands.bench.load_result import LoadLatency, LoadResult
 from vpatch.commands.bench.schema import (
     SCHEMA_VERSION,
     BenchRecord,
@@ -23,7 +22,6 @@ from vpatch.commands.bench.schema import (
 from vpatch.declare.bench import Bench
 from vpatch.errors import UsageError, VpatchError
 from vpatch.harness.measured import Fault
-from vpatch.harness.predict import Counters
 from vpatch.source.tree import Pin
 from vpatch.util.untrusted import MEGABYTE, parse_json, read_file
 from vpatch.util.validation import first_of
@@ -32,6 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
+    from vpatch.commands.bench.load_result import LoadResult
     from vpatch.commands.bench.measure import LoadRun
 
 RECORD = "bench.json"
@@ -163,7 +162,9 @@ def point_of(run: LoadRun) -> PointRecord:
         log=f"logs/{run.log.name}" if run.log.exists() else None,
         raw=f"{RAW}/{run.raw.name}" if run.raw.exists() else None,
         measured=None if isinstance(result, Fault) else _measured(result),
-        fault=FaultRecord(**result.recorded()) if isinstance(result, Fault) else None,
+        fault=FaultRecord.model_validate(result, from_attributes=True)
+        if isinstance(result, Fault)
+        else None,
     )
     if run.node:
         point.node = run.node
@@ -192,22 +193,4 @@ def _measured(result: LoadResult) -> MeasuredRecord:
             per_position=list(counters.per_position),
         ),
         cached_tokens=result.cached_tokens,
-    )
-
-
-def result_from(point: Mapping[str, Any]) -> LoadResult | Fault:
-    """Return what came of a point that a node measured."""
-    if point["fault"] is not None:
-        fault = point["fault"]
-        return Fault(fault["kind"], fault["what"], fault["cause"], tuple(fault["ending"]))
-    figures = dict(point["measured"])
-    counters, latencies = dict(figures.pop("counters")), figures.pop("latency_ms")
-    counters["per_position"] = tuple(counters["per_position"])
-    return LoadResult(
-        **figures,
-        latencies={
-            name: LoadLatency(**one | {"quantiles": tuple(one["quantiles"])})
-            for name, one in latencies.items()
-        },
-        counters=Counters(**counters),
     )

@@ -3,15 +3,23 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping  # noqa: TC003 - pydantic reads the annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from vpatch.declare.smoke import Cells, CellSettings, Needs, Sampling, Timeouts
+from vpatch.declare.smoke import (
+    Cells,
+    CellSettings,
+    Mode,
+    Needs,
+    Sampling,
+    Timeouts,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Sequence
 
-    from vpatch.declare.smoke import Mode, Smoke
+    from vpatch.declare.smoke import Smoke
 
 _MERGED = ("flags", "environment", "checks")
 _MERGED_MODELS = ("sampling", "timeouts", "needs")

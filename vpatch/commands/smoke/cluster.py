@@ -2,24 +2,34 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from vpatch.cluster.parcel import Parcel
+from vpatch.commands.smoke.cells import visits
 from vpatch.commands.smoke.checks import Check
-from vpatch.commands.smoke.jobs import SmokeJobs, lost_run, run_of
+from vpatch.commands.smoke.node import CellAnswer, CellJob, ImportsAnswer, ImportsJob
 from vpatch.commands.smoke.record import SmokeRun, image_record, machine_record, record_of
-from vpatch.commands.smoke.run import CellVerdicts
+from vpatch.commands.smoke.run import CellRun, CellVerdicts, NodeRun, log_name
 from vpatch.evidence.records import ClusterMachine, RunEngine
 from vpatch.evidence.store import ENVIRONMENT, LOGS, write_evidence
+from vpatch.evidence.subject import digest_of_subject
+from vpatch.harness.measured import Measured
 from vpatch.harness.models import PreparedModel, acceptance_of
-from vpatch.runs.cluster_run import ClusterRun, NodeTasks, kept_below
+from vpatch.runs.cluster_nodes import WantedNode
+from vpatch.runs.cluster_run import ClusterRun, NodeTask, kept_below
+from vpatch.runs.node_image import name_for_nodes
+from vpatch.runs.node_job import answer_in
+from vpatch.runs.packed_trees import digests_of, packed
+from vpatch.util.digest import digest_of
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
-    from vpatch.commands.smoke.jobs import SmokeTask
+    from pydantic import JsonValue
+
+    from vpatch.commands.smoke.cells import Cell
     from vpatch.commands.smoke.point import PointRun
     from vpatch.commands.smoke.prove import OnResult
     from vpatch.commands.smoke.run import CellResult
@@ -27,6 +37,10 @@ if TYPE_CHECKING:
     from vpatch.harness.target import Phase
     from vpatch.progress import Progress
     from vpatch.runs.cluster_options import OnCluster
+    from vpatch.runs.node_job import RunAnswer
+
+# A part of each key. Increase it when the content of a result changes.
+_FORMAT = 2
 
 
 def run_smoke_on_cluster(
@@ -44,112 +58,189 @@ def run_smoke_on_cluster(
         ClusterError: the cluster is not there, or was lost.
         NoNodeError: a cell fits on no node.
     """
-    first = points[0].request
-    parts = [_ClusterSmoke(point, on_result) for point in points]
-    files = {path: text for part in parts for path, text in part.jobs.files.items()}
-    models = {name: model for part in parts for name, model in part.jobs.models.items()}
-    jobs = NodeTasks(
-        [task for part in parts for task in part.jobs.tasks],
-        Parcel(files),
-        models,
-        first.digests,
+    parts = [ClusterSmoke(point, on_result) for point in points]
+    run = ClusterRun(
+        [task for part in parts for task in part.tasks],
+        {path: text for part in parts for path, text in part.packed.files.items()},
+        where,
+        kept_below(root),
+        progress,
+        points[0].request.digests,
     )
-    run = ClusterRun(jobs, where, kept_below(root), progress)
     run.make()
     records = []
     for part in parts:
-        record = record_of(part.found(run))
+        record = record_of(part.result(run))
         write_evidence(part.workdir, record)
         records.append(record)
     return records
 
 
-class _ClusterSmoke:
-    """A smoke run on a cluster, as far as it came."""
+@dataclass(kw_only=True)
+class CellTask(NodeTask):
+    """One run of a cell."""
+
+    job: CellJob
+    part: ClusterSmoke
+    run: CellRun | None = None
+
+    def settle(self, node: str, files: Mapping[str, bytes] | None) -> None:
+        lost = tuple(self.lost)
+        if files is None:
+            there = NodeRun(lost[-1][0] or "none", "", {}, lost)
+            measured = Measured(fault=self.fault)
+        else:
+            answer = answer_in(files, CellAnswer)
+            self.part.take(node, answer)
+            self.part.prepared[self.job.model] = PreparedModel(
+                self.job.model, self.part.workdir, **dict(answer.model)
+            )
+            machine, measured = answer.machine, answer.measured
+            hardware = str((machine.processor, machine.cores, machine.gpus))
+            there = NodeRun(node, hardware, answer.digests, lost)
+        self.run = CellRun(self.job.cell, self.log, measured, there=there)
+        self.part.judge(self.job.phase)
+
+
+@dataclass(kw_only=True)
+class ImportsTask(NodeTask):
+    """The imports of a phase. The one with the patches also reports the environment."""
+
+    is_cell = False
+    job: ImportsJob
+    part: ClusterSmoke
+
+    def settle(self, node: str, files: Mapping[str, bytes] | None) -> None:
+        checks = [Check("modules", "fail", reason=self.why_lost)] if files is None else []
+        if files is not None:
+            answer = answer_in(files, ImportsAnswer)
+            self.part.take(node, answer)
+            checks = [Check(*one) for one in answer.checks]
+            if answer.environment is not None:
+                file = self.part.workdir / ENVIRONMENT
+                file.write_text(answer.environment, encoding="utf-8")
+        self.part.imports[self.job.phase] = checks
+        for check in checks:
+            self.part.report(self.job.phase, f"{check.name} on {node}", [check])
+
+
+class ClusterSmoke:
+    """A smoke run on a cluster, as far as it came. `tasks` are its jobs."""
 
     def __init__(self, point: PointRun, on_result: OnResult) -> None:
-        self.request, self.workdir, self.point = point.request, point.workdir, point.name
-        self.on_result, self.image = on_result, point.trees.image
-        self.kind_of_image = point.trees.kind
+        self.request, self.trees, self.on_result = point.request, point.trees, on_result
+        self.workdir, self.point = point.workdir, point.name
         self.begun = datetime.now(UTC).isoformat(timespec="seconds")
-        logs = point.workdir / LOGS
-        self.jobs = SmokeJobs(point.request, point.trees, logs, self._settle, point.name)
+        self.contents = point.trees.contents
+        self.packed = packed(self.contents, f"trees/{point.name}" if point.name else "trees")
+        self.facts: dict[str, JsonValue] = {
+            "format": _FORMAT,
+            "subject": digest_of_subject(point.request.subject),
+            "files": digests_of(self.packed.files),
+            "imports": point.request.smoke.imports.model_dump(mode="json"),
+        }
+        self.phases: list[Phase] = ["before", "after"] if point.request.before else ["after"]
+        self.tasks = [task for phase in self.phases for task in self._tasks(phase)]
         self.kinds: set[str] = set()
         self.nodes: dict[str, ClusterMachine] = {}
         self.prepared: dict[str, PreparedModel] = {}
         self.imports: dict[Phase, Sequence[Check]] = {}
         self.results: list[CellResult] = []
-        self.verdicts: dict[Phase, CellVerdicts] = {}
+        self.verdicts = {phase: self._verdicts(phase) for phase in self.phases}
 
-    def _settle(self, task: SmokeTask, node: str, result: Mapping[str, Any] | None) -> None:
-        """Take a job's result, and tell what can be said now; None of a job that was lost."""
-        if result is not None:
-            facts = {"machine": result["machine"], "inherited": result["inherited"]}
-            self.nodes.setdefault(node, ClusterMachine.model_validate(facts))
-            self.kinds.add(result["engine"]["kind"])
-        if task.cell is None:
-            self._settle_imports(task, node, result)
-            return
-        if result is None:
-            task.run = lost_run(task, task.cell, task.log)
-        else:
-            name, model = task.cell.model, result["model"]
-            known = model["acceptance"]
-            self.prepared[name] = PreparedModel(
-                name, self.workdir, model["described"], model["digest"], known
+    def _tasks(self, phase: Phase) -> Iterator[CellTask | ImportsTask]:
+        request, version, trees = self.request, self.trees.version, self.packed.trees
+        imports, planned = request.smoke.imports, list(visits(request.cells))
+        facts: dict[str, JsonValue] = {**self.facts, "phase": phase}
+        where, logs = f"{self.point}: {phase}" if self.point else phase, self.workdir / LOGS
+        if phase == "after" or imports.modules or imports.operators:
+            first = request.cells[0]
+            yield ImportsTask(
+                title=f"{where}, imports",
+                log=logs / f"{phase}-imports.log",
+                wanted=self._wanted(first),
+                limit=0.0,
+                job=ImportsJob(
+                    version=version,
+                    trees=trees,
+                    phase=phase,
+                    imports=imports,
+                    environment=dict(first.environment),
+                ),
+                facts={**facts, "round": 0},
+                part=self,
             )
-            task.run = run_of(task, task.cell, node, result, task.log)
-        self._judge(task.phase)
+        for number, (round_, cell) in enumerate(planned, 1):
+            job = CellJob(
+                version=version,
+                trees=trees,
+                phase=phase,
+                cell=cell,
+                model=cell.model,
+                checkpoint=request.models[cell.model],
+            )
+            described = job.model_dump(mode="json", by_alias=True, include={"cell"})["cell"]
+            yield CellTask(
+                title=f"{where}, {number} of {len(planned)}: {cell.name}",
+                log=logs / log_name(phase, number, cell),
+                wanted=self._wanted(cell),
+                limit=cell.timeouts.start + cell.timeouts.cell + cell.timeouts.stop,
+                job=job,
+                facts={**facts, "round": round_, "cell": described},
+                part=self,
+            )
 
-    def _settle_imports(self, task: SmokeTask, node: str, result: Mapping[str, Any] | None) -> None:
-        if result is not None:
-            checks = [Check(*one) for one in result["checks"]]
-            environment = result.get("environment")
-            if environment is not None:
-                (self.workdir / ENVIRONMENT).write_text(environment, encoding="utf-8")
-        else:
-            checks = [Check("modules", "fail", reason=task.why_lost)]
-        self.imports[task.phase] = checks
-        for check in checks:
-            self._report(task.phase, f"{check.name} on {node}", [check])
+    def _wanted(self, cell: Cell) -> WantedNode:
+        image = self.trees.image and name_for_nodes(self.trees.image)
+        return WantedNode(cell.name, cell.needs, cell.tensor_parallel, cell.model, image=image)
 
-    def _judge(self, phase: Phase) -> None:
-        tasks = [task for task in self.jobs.tasks if task.phase == phase and task.cell]
-        later = [task.cell for task in tasks if task.run is None and task.cell]
-        self._verdicts(phase).look([task.run for task in tasks if task.run], later)
+    def take(self, node: str, answer: RunAnswer) -> None:
+        """Take what each node says of itself."""
+        self.nodes.setdefault(node, ClusterMachine.model_validate(answer, from_attributes=True))
+        self.kinds.add(answer.engine.kind)
+
+    def judge(self, phase: Phase) -> None:
+        """Tell what can be said of the cells of a phase now."""
+        tasks = [task for task in self._cells() if task.job.phase == phase]
+        later = [task.job.cell for task in tasks if task.run is None]
+        self.verdicts[phase].look([task.run for task in tasks if task.run], later)
+
+    def _cells(self) -> list[CellTask]:
+        return [task for task in self.tasks if isinstance(task, CellTask)]
 
     def _verdicts(self, phase: Phase) -> CellVerdicts:
-        if phase not in self.verdicts:
-            acceptance = {name: acceptance_of(one) for name, one in self.jobs.models.items()}
-            self.verdicts[phase] = CellVerdicts(
-                phase, self.request.cells, self.jobs.digests(phase), acceptance, self._told
-            )
-        return self.verdicts[phase]
+        digests: dict[str, str] = {}
+        if phase == "after":
+            # The files that patches change are the same on every node.
+            changes = [change for tree in self.contents for change in tree.changes.items()]
+            digests = {path: digest_of(change.after) for path, change in changes}
+            digests |= self.trees.installed
+        acceptance = {name: acceptance_of(one) for name, one in self.request.models.items()}
+        return CellVerdicts(phase, self.request.cells, digests, acceptance, self._tell)
 
-    def _told(self, result: CellResult) -> None:
+    def _tell(self, result: CellResult) -> None:
         nodes = dict.fromkeys(run.there.node for run in result.visits if run.there)
         self.results.append(result)
         where = f" on {', '.join(nodes)}" if nodes else ""
-        self._report(result.phase, f"{result.cell.name}{where}", result.checks)
+        self.report(result.phase, f"{result.cell.name}{where}", result.checks)
 
-    def _report(self, phase: str, what: str, checks: Sequence[Check]) -> None:
+    def report(self, phase: str, what: str, checks: Sequence[Check]) -> None:
+        """Tell what was found on a node."""
         self.on_result(phase, f"{self.point}: {what}" if self.point else what, checks)
 
-    def found(self, run: ClusterRun) -> SmokeRun:
+    def result(self, run: ClusterRun) -> SmokeRun:
         """Return all of it for a record."""
-        request = self.request
-        cells = [task.run.there for task in self.jobs.tasks if task.run and task.run.there]
-        image = self.image
+        request, image = self.request, self.trees.image
+        cells = [task.run.there for task in self._cells() if task.run and task.run.there]
         first = next((one.node for one in cells if one.node in self.nodes), None)
+        kind = next(iter(self.kinds), self.trees.kind or run.kind)
         return SmokeRun(
             name=request.name,
             made=self.begun,
             asked=request.asked if image else {**request.asked, "engine": run.engine},
             subject=request.subject,
             plan=request.smoke,
-            engine=RunEngine(
-                kind=next(iter(self.kinds), self.kind_of_image or run.kind), vllm=self.jobs.version
-            ),
+            engine=RunEngine(kind=kind, vllm=self.trees.version),
             image=image_record(image),
             machine=self.nodes[first].machine if first else machine_record(request.machine),
             checkpoints=self.prepared,

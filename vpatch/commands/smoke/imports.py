@@ -19,10 +19,12 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from vpatch.declare.smoke import Imports
+    from vpatch.engine.process import Ended
     from vpatch.harness.sandbox import Sandbox
 
 _SCRIPT = PAYLOAD / "imports.py"
 _SECONDS = 600.0
+_ENVIRONMENT_SECONDS = 300.0
 
 
 def run_imports(
@@ -41,6 +43,13 @@ def run_imports(
         how = "did not end" if ended.code is None else f"ended with {ended.code}"
         return [Check("imports", "fail", reason=str(fault("crashed", f"the process {how}", log)))]
     return list(_checks(imports, json.loads(result.read_text(encoding="utf-8"))))
+
+
+def collect_environment(sandbox: Sandbox, workdir: Path, report: Path) -> Ended:
+    """Let vLLM describe the environment that it has."""
+    command: list[str | Path] = [sandbox.python, "-m", "vllm.collect_env"]
+    seconds = _ENVIRONMENT_SECONDS
+    return run_in(sandbox, command, workdir=workdir, log=report, extra_env={}, timeout=seconds)
 
 
 def _checks(imports: Imports, answers: Mapping[str, Mapping[str, str]]) -> Iterator[Check]:

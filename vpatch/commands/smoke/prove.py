@@ -9,14 +9,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from vpatch.commands.smoke.checks import Check
-from vpatch.commands.smoke.imports import run_imports
+from vpatch.commands.smoke.imports import collect_environment, run_imports
 from vpatch.commands.smoke.record import SmokeRun, image_record, machine_record, record_of
 from vpatch.commands.smoke.run import PhaseContext, run_phase
 from vpatch.errors import UnavailableError
 from vpatch.evidence.records import RunEngine
 from vpatch.evidence.store import ENVIRONMENT, LOGS, write_evidence
 from vpatch.harness.models import prepare
-from vpatch.harness.sandbox import run_in
 from vpatch.harness.target import new_folder
 from vpatch.util.scratch import scratch_folder
 
@@ -34,7 +33,6 @@ if TYPE_CHECKING:
 
 # Is told of the phase, what was looked at, and the checks of it.
 OnResult = Callable[[str, str, Sequence[Check]], None]
-_ENVIRONMENT_SECONDS = 300.0
 
 
 @dataclass(frozen=True)
@@ -132,15 +130,7 @@ def _run(
 
         results += run_phase(place, request.cells, begin, found)
     task = progress.start("Collecting the environment")
-    command: list[str | Path] = [sites["after"].python, "-m", "vllm.collect_env"]
-    ended = run_in(
-        sites["after"],
-        command,
-        workdir=work,
-        log=workdir / ENVIRONMENT,
-        extra_env={},
-        timeout=_ENVIRONMENT_SECONDS,
-    )
+    ended = collect_environment(sites["after"], work, workdir / ENVIRONMENT)
     task.done()
     if ended.code != 0:
         progress.note(f"vllm.collect_env ended with {ended.code}; see {ENVIRONMENT}")
