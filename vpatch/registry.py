@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from pydantic import JsonValue
+
     from vpatch.console.document import OutputModel
 
 _FOLDER = "vpatch.commands"
@@ -212,7 +214,7 @@ def model_of(command: str) -> type[OutputModel]:
     return model
 
 
-def schema_of(command: str) -> dict[str, Any]:
+def schema_of(command: str) -> dict[str, JsonValue]:
     """Return the JSON Schema of the document that a command prints, the envelope included."""
     from vpatch.console.document import Envelope  # noqa: PLC0415 - models load slowly
 

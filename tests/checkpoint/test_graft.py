@@ -470,7 +470,7 @@ def test_a_full_disk_after_the_new_shard(source, tmp_path, monkeypatch):
     def full(*_):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(module, "back_up", full)
+    monkeypatch.setattr(module.writing, "back_up", full)
     with fails("checkpoint.unwritable", "No space left on device"):
         run(target, source)
     assert digests(target) == before

@@ -35,8 +35,8 @@ class ZeroQuantiser(Quantiser):
     def __init__(self):
         self.version = "0"
 
-    def _ask(self, order):
-        match order["op"]:
+    def _ask(self, op, **order):
+        match op:
             case "schemes":
                 return {"formats": {"all": "float-quantized"}}
             case "match":
@@ -44,9 +44,8 @@ class ZeroQuantiser(Quantiser):
             case "layout":
                 return {"layouts": [self._layout(*job["shape"]) for job in order["jobs"]]}
         file = Path("/", order["file"])
-        sizes = {
-            name: rows * columns for name, _, (rows, columns), _ in self._layout(*order["shape"])
-        }
+        layout = self._layout(*order["job"]["shape"])
+        sizes = {name: rows * columns for name, _, (rows, columns), _ in layout}
         assert file.stat().st_size >= max(order["at"].values())
         return {"digests": {n: hashlib.sha256(bytes(c)).hexdigest() for n, c in sizes.items()}}
 

@@ -8,7 +8,7 @@ import os
 import shutil
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 from vpatch.checkout.commits import commits_of, lock_of
 from vpatch.checkout.generated import is_build_output
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from pathlib import Path
 
-    from vpatch.checkout.lockfile import LockFile
+    from vpatch.checkout.lockfile import LockedImage, LockFile
     from vpatch.git.command import FoundRepository
     from vpatch.planning.state import Plan
     from vpatch.progress import Progress
@@ -276,11 +276,11 @@ def _stage(request: ApplyRequest, before: LockFile | None, progress: Progress) -
     return lock
 
 
-def _image_of(before: LockFile | None, lock: NewLock) -> dict[str, Any] | None:
+def _image_of(before: LockFile | None, lock: NewLock) -> LockedImage | None:
     """The base that images of the same source were built on: it stays, whatever the patches are."""
     if before is None or before.image is None or before.source.digest != lock.source.digest:
         return None
-    return before.image.model_dump()
+    return before.image
 
 
 def _carry_over(old: Path, new: Path) -> None:

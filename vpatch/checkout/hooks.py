@@ -119,7 +119,7 @@ def _derived(
 ) -> tuple[dict[str, Any], list[Hook]]:
     """The configuration with what can run here, and what cannot."""
     document = read_yaml(tree, file, "repos", "hooks")
-    kept, left = [], []
+    here, elsewhere = [], []
     for repo in document["repos"]:
         known = _PACKAGES.get("/".join(repo["repo"].removesuffix(".git").rsplit("/", 2)[1:]))
         if repo["repo"] == "local":
@@ -127,42 +127,36 @@ def _derived(
         elif known is not None:
             package, commands = known
             hooks = [
-                _as_package(hook, repo["rev"], package, *commands[hook["id"]])
+                {
+                    "types_or": types,
+                    "name": hook["id"],
+                    **hook,
+                    "entry": entry,
+                    "language": "python",
+                    "additional_dependencies": [f"{package}=={repo['rev'].removeprefix('v')}"],
+                    "require_serial": True,
+                }
                 for hook in repo["hooks"]
                 if hook["id"] in commands
+                for entry, types in [commands[hook["id"]]]
             ]
         else:
             hooks = []
         there = {hook["id"] for hook in hooks}
         if repo["repo"] != "local":
-            said = f"it lies in {repo['repo']}"
-            left += [
-                Hook(h["id"], "elsewhere", said) for h in repo["hooks"] if h["id"] not in there
+            where = f"it lies in {repo['repo']}"
+            elsewhere += [
+                Hook(h["id"], "elsewhere", where) for h in repo["hooks"] if h["id"] not in there
             ]
         if not hooks:
             continue
-        kept.append({"repo": "local", "hooks": hooks})
-    return {**document, "repos": kept}, left
+        here.append({"repo": "local", "hooks": hooks})
+    return {**document, "repos": here}, elsewhere
 
 
-def _checks(hook: Mapping[str, Any]) -> bool:
+def _checks(hook: Any) -> bool:
     stages = hook.get("stages", ["pre-commit"])
     return hook["id"] not in _NO_CHECKS and "pre-commit" in stages
-
-
-def _as_package(
-    hook: Mapping[str, Any], rev: str, package: str, entry: str, types: list[str]
-) -> dict[str, Any]:
-    version = rev.removeprefix("v")
-    return {
-        "types_or": types,
-        "name": hook["id"],
-        **hook,
-        "entry": entry,
-        "language": "python",
-        "additional_dependencies": [f"{package}=={version}"],
-        "require_serial": True,
-    }
 
 
 def _run(

@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
 
 from packaging.utils import canonicalize_name
 
 from vpatch.util.versions import read_version
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
-
-def lock_text(content: Mapping[str, Any]) -> str:
+def lock_text(**content: object) -> str:
     """Return the text of a lock with all its keys; those that came later are left out if empty."""
     later = ("chosen", "security", "image")
-    kept = {key: value for key, value in content.items() if value or key not in later}
-    return json.dumps(kept, indent=2) + "\n"
+    written = {key: value for key, value in content.items() if value or key not in later}
+    return json.dumps(written, indent=2) + "\n"
 
 
 def plain_name(value: str) -> str:

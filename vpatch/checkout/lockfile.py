@@ -138,9 +138,8 @@ class LockedImage(_Locked):
     @model_serializer(mode="wrap")
     def _known(self, serialize: SerializerFunctionWrapHandler) -> dict[str, Any]:
         """Leave out what is not known: locks from before these keys keep their digests."""
-        found: dict[str, Any] = serialize(self)
         later = ("local", "package", "contents", "apt", "pip", "trees")
-        return {key: value for key, value in found.items() if value or key not in later}
+        return {key: v for key, v in serialize(self).items() if v or key not in later}
 
 
 class LockFile(_Locked):
@@ -166,7 +165,7 @@ class LockFile(_Locked):
     image: LockedImage | None = None
 
     def dump(self) -> str:
-        return lock_text(self.model_dump())
+        return lock_text(**self.model_dump())
 
 
 def lock_pin(pin: Pin) -> LockedPin:

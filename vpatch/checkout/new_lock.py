@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from packaging.version import Version
 
@@ -15,9 +15,7 @@ from vpatch.util.digest import digest_of
 from vpatch.util.untrusted import plain_path
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from vpatch.checkout.lockfile import LockFile
+    from vpatch.checkout.lockfile import LockedImage, LockFile
     from vpatch.source.tree import Pin
 
 _DIGITS = 12
@@ -56,7 +54,7 @@ class NewSkipped:
 
 @dataclass(frozen=True)
 class NewLock:
-    """A `LockFile`; see there. `image` has the keys that a lock has of it."""
+    """A `LockFile`; see there."""
 
     recipe: str | None
     source: Pin
@@ -68,11 +66,12 @@ class NewLock:
     carried: tuple[str, ...] = ()
     chosen: tuple[str, ...] = ()
     security: str | None = None
-    image: Mapping[str, Any] | None = None
+    image: LockedImage | None = None
 
     def dump(self) -> str:
         """Return the text of the lock, the same as that of its `LockFile`."""
-        return lock_text({"lock_version": 1, **asdict(self)})
+        image = self.image and self.image.model_dump()
+        return lock_text(lock_version=1, **asdict(self) | {"image": image})
 
     def model(self) -> LockFile:
         """Return the lock as it is read."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import stat
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from vpatch.checkpoint.errors import REMEDY, CheckpointError, CheckpointUnavailableError
 from vpatch.errors import UsageError
@@ -12,6 +12,8 @@ from vpatch.util.untrusted import parse_json
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from pydantic import JsonValue
 
 _LARGEST_JSON = 256_000_000
 
@@ -73,7 +75,7 @@ class FolderFiles:
             raise _unreadable(path, error) from error
 
 
-def read_object(files: Files, name: str) -> dict[str, Any]:
+def read_object(files: Files, name: str) -> dict[str, JsonValue]:
     """Read a file that has one JSON object.
 
     Raises:

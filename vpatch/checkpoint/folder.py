@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from vpatch.checkpoint.errors import CheckpointError
 from vpatch.checkpoint.files import FolderFiles, read_object
@@ -14,6 +14,8 @@ from vpatch.errors import UsageError, combine
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator
     from pathlib import Path
+
+    from pydantic import JsonValue
 
     from vpatch.checkpoint.files import Files
 
@@ -44,20 +46,21 @@ class Checkpoint:
     """
 
     folder: Path
-    config: dict[str, Any]
-    index: dict[str, Any] | None
+    config: dict[str, JsonValue]
+    index: dict[str, JsonValue] | None
     shards: tuple[Shard, ...]
-    modelopt: dict[str, Any] | None = None
+    modelopt: dict[str, JsonValue] | None = None
     missing: dict[str, tuple[str, ...]] = field(default_factory=dict)
     absent: tuple[str, ...] = ()
     unlisted: tuple[str, ...] = ()
 
     @property
-    def language(self) -> dict[str, Any]:
+    def language(self) -> dict[str, JsonValue]:
         """The config of the language model, which may be inside another one."""
         for key in _NESTED:
-            if isinstance(self.config.get(key), dict):
-                return {**self.config, **self.config[key]}
+            inner = self.config.get(key)
+            if isinstance(inner, dict):
+                return {**self.config, **inner}
         return self.config
 
     @property
@@ -129,7 +132,7 @@ def read_checkpoint(files: Files) -> Checkpoint:
     )
 
 
-def read_json(path: Path) -> dict[str, Any]:
+def read_json(path: Path) -> dict[str, JsonValue]:
     """Read a file that has one JSON object.
 
     Raises:
@@ -159,7 +162,7 @@ def _read_shards(files: Files, names: Iterable[str]) -> list[Shard]:
     return [one for one in found if isinstance(one, Shard)]
 
 
-def _listed(folder: Path, index: dict[str, Any]) -> dict[str, tuple[str, ...]]:
+def _listed(folder: Path, index: dict[str, JsonValue]) -> dict[str, tuple[str, ...]]:
     """Return the shards of an index, each with the tensors that it should have."""
     where = str(folder / INDEX)
     weights = index.get("weight_map")

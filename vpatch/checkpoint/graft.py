@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import os
 from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from vpatch.checkpoint import writing
 from vpatch.checkpoint.errors import CheckpointError, CheckpointUnavailableError
 from vpatch.checkpoint.files import FolderFiles
 from vpatch.checkpoint.folder import CONFIG, INDEX, open_checkpoint, read_json
@@ -14,12 +14,13 @@ from vpatch.checkpoint.graft_plan import lost_keys, plan_graft
 from vpatch.checkpoint.inspection import inspect
 from vpatch.checkpoint.shards import digest, pieces, read, write_shard
 from vpatch.checkpoint.switching import announce, changing, switch
-from vpatch.checkpoint.writing import as_json, back_up, place_of_copy, replace_json
 from vpatch.util.extras import require
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
+
+    from pydantic import JsonValue
 
     from vpatch.checkpoint.folder import Checkpoint
     from vpatch.checkpoint.graft_plan import Taken
@@ -77,7 +78,7 @@ def graft(target: Path, source: Path, *, as_trunk: bool, progress: Progress) -> 
                 _check_equal(one, *present[one.name], task)
             task.done()
         new = [one for one in taken if one.name not in present]
-        path = _free_name(mine.checkpoint) if new else None
+        path = writing.free_path(mine.checkpoint.folder / SHARD) if new else None
         keys = lost_keys(mine.checkpoint, its.checkpoint)
         index = bool(new) or (mine.checkpoint.index is None and len(mine.checkpoint.shards) > 1)
         backup = None
@@ -110,16 +111,6 @@ def _check_equal(one: Taken, shard: Shard, tensor: Tensor, task: Task) -> None:
     )
 
 
-def _free_name(checkpoint: Checkpoint) -> Path:
-    """Return where the new shard goes: where there is no file."""
-    number = 1
-    while True:
-        name = SHARD if number == 1 else f"model-mtp-{number}.safetensors"
-        if not os.path.lexists(checkpoint.folder / name):
-            return checkpoint.folder / name
-        number += 1
-
-
 def _write(
     checkpoint: Checkpoint,
     path: Path | None,
@@ -132,38 +123,37 @@ def _write(
     """Write the new shard, and exchange config and index; return the copy of the old config."""
     folder, documents, backup = checkpoint.folder, {}, None
     shards = [path.name] if path is not None else []
-    announce(folder, [*shards, place_of_copy(folder / CONFIG).name, INDEX])
+    announce(folder, [*shards, writing.place_of_copy(folder / CONFIG).name, INDEX])
     if index and checkpoint.index is None:
         # Until the exchange, vLLM must not read a shard that nothing leads to yet.
-        replace_json(folder / INDEX, _index_of(checkpoint, None, ()))
+        writing.replace_json(folder / INDEX, _index_of(checkpoint, None, ()))
     if path is not None:
         write_shard(path, new, progress)
     if keys:
         config = read_json(folder / CONFIG)
-        backup = back_up(folder / CONFIG)
-        for way, value in keys.items():
-            inner = config
-            for key in way[:-1]:
-                inner = inner[key]
-            inner[way[-1]] = value
-        documents[CONFIG] = as_json(folder / CONFIG, config)
+        backup = writing.back_up(folder / CONFIG)
+        writing.set_values(config, keys)
+        documents[CONFIG] = writing.as_json(folder / CONFIG, config)
     if index:
-        documents[INDEX] = as_json(folder / INDEX, _index_of(checkpoint, path, new))
+        documents[INDEX] = writing.as_json(folder / INDEX, _index_of(checkpoint, path, new))
     switch(folder, documents, ())
     return backup
 
 
-def _index_of(checkpoint: Checkpoint, path: Path | None, new: Sequence[Taken]) -> dict[str, Any]:
+def _index_of(
+    checkpoint: Checkpoint, path: Path | None, new: Sequence[Taken]
+) -> dict[str, JsonValue]:
     sizes = {name: tensor.size for name, tensor, _ in checkpoint.tensors()}
     document = checkpoint.index or {
         "metadata": {"total_size": 0},
         "weight_map": {name: shard.path.name for name, _, shard in checkpoint.tensors()},
     }
-    if path is not None:
-        document["weight_map"].update(dict.fromkeys(sorted(o.name for o in new), path.name))
+    weights, metadata = document["weight_map"], document.get("metadata")
+    if path is not None and isinstance(weights, dict):
+        weights.update(dict.fromkeys(sorted(o.name for o in new), path.name))
         sizes |= {one.name: one.size for one in new}
-    if isinstance(document.get("metadata"), dict):
-        document["metadata"]["total_size"] = sum(sizes.values())
+    if isinstance(metadata, dict):
+        metadata["total_size"] = sum(sizes.values())
     return document
 
 

@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from vpatch.checkpoint.errors import REMEDY, CheckpointError
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from pydantic import JsonValue
 
     from vpatch.checkpoint.files import Files
 
@@ -82,10 +84,11 @@ def read_shard(files: Files, name: str) -> Shard:
 
 def write_header(tensors: dict[str, Tensor], metadata: dict[str, str]) -> bytes:
     """Return the first bytes of a safetensors file, so long that its data are aligned."""
-    document: dict[str, Any] = {"__metadata__": metadata}
-    for name, tensor in tensors.items():
-        offsets = [tensor.begin, tensor.end]
-        document[name] = {"dtype": tensor.dtype, "shape": tensor.shape, "data_offsets": offsets}
+    entries = {
+        name: {"dtype": one.dtype, "shape": one.shape, "data_offsets": [one.begin, one.end]}
+        for name, one in tensors.items()
+    }
+    document = {"__metadata__": metadata, **entries}
     text = json.dumps(document, separators=(",", ":")).encode()
     text += b" " * (-len(text) % LENGTH)
     return len(text).to_bytes(LENGTH, "little") + text
@@ -133,11 +136,11 @@ def _tensor(path: Path, name: str, entry: object) -> Tensor:
     return Tensor(dtype, tuple(shape), begin, end)
 
 
-def _without_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) != len(pairs):
+def _without_duplicates(pairs: list[tuple[str, JsonValue]]) -> dict[str, JsonValue]:
+    entries = dict(pairs)
+    if len(entries) != len(pairs):
         raise ValueError("a name is there twice")
-    return found
+    return entries
 
 
 def _damaged(path: Path, what: str) -> CheckpointError:

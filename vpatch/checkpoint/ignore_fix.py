@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from vpatch.checkpoint.folder import CONFIG, read_json
 from vpatch.checkpoint.switching import announce, changing, switch
-from vpatch.checkpoint.writing import as_json, back_up, place_of_copy
+from vpatch.checkpoint.writing import as_json, back_up, holder_of, place_of_copy
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -29,10 +29,8 @@ def fix_lists(folder: Path, judged: Sequence[JudgedList]) -> Path | None:
         config = read_json(folder / CONFIG)
         for one in judged:
             better = {entry.entry: entry.better for entry in one.entries if entry.better}
-            inner = config
-            for key in one.ignored.way[:-1]:
-                inner = inner[key]
-            inner[one.ignored.way[-1]] = _replaced(inner[one.ignored.way[-1]], better)
+            holder, key = holder_of(config, one.ignored.way), one.ignored.way[-1]
+            holder[key] = _replaced(holder[key], better)
         announce(folder, [place_of_copy(folder / CONFIG).name])
         backup = back_up(folder / CONFIG)
         switch(folder, {CONFIG: as_json(folder / CONFIG, config)}, ())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from vpatch.checkpoint.folder import as_count
 from vpatch.checkpoint.modules import any_expert
@@ -12,6 +12,8 @@ from vpatch.checkpoint.schemes import KEYS, SCHEMES, TRUNK, Family, Scheme, fami
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
+
+    from pydantic import JsonValue
 
     from vpatch.checkpoint.folder import Checkpoint
     from vpatch.checkpoint.modules import Module
@@ -101,7 +103,7 @@ def _named(
     return {n: tuple(layers[n]) for n in sorted(layers)}, tuple(shared)
 
 
-def _declared(config: dict[str, Any], way: str, depth: int = 0) -> Iterator[DeclaredMtp]:
+def _declared(config: dict[str, JsonValue], way: str, depth: int = 0) -> Iterator[DeclaredMtp]:
     for key, value in config.items():
         if isinstance(value, dict) and depth < _DEEP and key != "quantization_config":
             yield from _declared(value, f"{way}{key}.", depth + 1)

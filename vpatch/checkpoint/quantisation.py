@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from vpatch.checkpoint.folder import MODELOPT
 from vpatch.util.matching import PatternFaultError, check, matching
 
 if TYPE_CHECKING:
     from collections.abc import Collection
+
+    from pydantic import JsonValue
 
     from vpatch.checkpoint.folder import Checkpoint
 
@@ -61,7 +63,7 @@ class Quantisation:
     """The quantisation config, with the way to it in config.json, or the file that it is."""
 
     way: tuple[str, ...]
-    config: dict[str, Any]
+    config: dict[str, JsonValue]
 
     @property
     def method(self) -> str:
@@ -116,10 +118,11 @@ def quantisation_of(checkpoint: Checkpoint) -> Quantisation | None:
         (("text_config",), checkpoint.config.get("text_config")),
     ):
         for key in _KEYS:
-            if isinstance(config, dict) and isinstance(config.get(key), dict) and config[key]:
-                return Quantisation((*way, key), config[key])
+            inner = config.get(key) if isinstance(config, dict) else None
+            if isinstance(inner, dict) and inner:
+                return Quantisation((*way, key), inner)
     if checkpoint.modelopt is not None:
-        return Quantisation((MODELOPT,), {"quant_method": "modelopt"} | checkpoint.modelopt)
+        return Quantisation((MODELOPT,), {"quant_method": "modelopt", **checkpoint.modelopt})
     return None
 
 
@@ -162,7 +165,7 @@ class Entry:
         return [self.text] if self.text in names else []
 
 
-def _described(weights: dict[str, Any]) -> str:
+def _described(weights: dict[str, JsonValue]) -> str:
     kind = {"int": "INT", "float": "FP"}.get(str(weights.get("type")), "")
     bits = weights.get("num_bits", "?")
     text = f"{kind}{bits}" if kind else f"{bits} bits"

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import copy
-import os
 from collections import Counter
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from vpatch.checkpoint import writing
 from vpatch.checkpoint.errors import CheckpointError
 from vpatch.checkpoint.files import FolderFiles
 from vpatch.checkpoint.folder import CONFIG, INDEX, read_json
@@ -17,12 +17,13 @@ from vpatch.checkpoint.inspection import inspect, inspect_checkpoint
 from vpatch.checkpoint.quantise_plan import plan_quantise
 from vpatch.checkpoint.shards import write_shard
 from vpatch.checkpoint.switching import ORIGINAL, announce, changing, switch
-from vpatch.checkpoint.writing import as_json, back_up, place_of_copy, replace_json
 from vpatch.util.extras import require
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
     from pathlib import Path
+
+    from pydantic import JsonValue
 
     from vpatch.checkpoint.folder import Checkpoint
     from vpatch.checkpoint.inspection import Inspection
@@ -108,7 +109,7 @@ def _with_tensors(
         shard = shards.setdefault(one.shard.path, Shard(one.shard.path, one.shard.data, {}))
         shard.tensors[one.name] = one.tensor
     config = copy.deepcopy(checkpoint.config)
-    _set(config, keys)
+    writing.set_values(config, keys)
     every = (*checkpoint.shards, *shards.values())
     return replace(checkpoint, config=config, shards=every, missing={})
 
@@ -130,20 +131,21 @@ def _quantise(
         require("checkpoint", "a graft that converts tensors")
     mtp = set(found.mtp.names)
     affected = [s for s in checkpoint.shards if s.path.parent == folder and jobs.keys() & s.tensors]
-    home = folder / _free(checkpoint, SHARD)
+    home = writing.free_path(folder / SHARD)
     parts: dict[Path, list[Taken]] = {home: [taken[name] for name in taken if name not in jobs]}
     for shard in affected:
         for name, tensor in shard.tensors.items():
             if name not in jobs:
-                rest = _free(checkpoint, f"{shard.path.stem}-trunk{_SUFFIX}")
-                path = home if name in mtp else folder / rest
+                rest = writing.free_path(folder / f"{shard.path.stem}-trunk{_SUFFIX}")
+                path = home if name in mtp else rest
                 parts.setdefault(path, []).append(Taken(name, shard, tensor, tensor.dtype))
     _check_after(found, plan)
-    announce(folder, [*(path.name for path in parts), place_of_copy(folder / CONFIG).name, INDEX])
+    copy_of_config = writing.place_of_copy(folder / CONFIG).name
+    announce(folder, [*(path.name for path in parts), copy_of_config, INDEX])
     if checkpoint.index is None:
         # Until the exchange, vLLM must not read shards that nothing leads to yet.
         listed = [shard for shard in checkpoint.shards if shard.path.parent == folder]
-        replace_json(folder / INDEX, _index(listed, {}))
+        writing.replace_json(folder / INDEX, _index(listed, {}))
     written = [
         write_shard(path, copies, progress, plan.jobs if path == home else (), quantiser)
         for path, copies in parts.items()
@@ -152,9 +154,10 @@ def _quantise(
     kept = [s for s in checkpoint.shards if s.path not in gone and s.path.parent == folder]
     index = _index([*kept, *written], checkpoint.index or {})
     config = read_json(folder / CONFIG)
-    _set(config, {**keys, **plan.lists})
-    backup = back_up(folder / CONFIG) if keys or plan.lists else None
-    documents = {CONFIG: as_json(folder / CONFIG, config), INDEX: as_json(folder / INDEX, index)}
+    writing.set_values(config, {**keys, **plan.lists})
+    backup = writing.back_up(folder / CONFIG) if keys or plan.lists else None
+    contents = {CONFIG: config, INDEX: index}
+    documents = {name: writing.as_json(folder / name, one) for name, one in contents.items()}
     switch(folder, documents, [path.name for path in sorted(gone)])
     return Quantised(
         tuple(job.module for job in plan.jobs),
@@ -184,7 +187,7 @@ def _check_after(found: Inspection, plan: QuantisePlan) -> None:
         one.name: Tensor(one.dtype, one.shape, 0, one.size) for j in plan.jobs for one in j.made
     }
     config = copy.deepcopy(found.checkpoint.config)
-    _set(config, plan.lists)
+    writing.set_values(config, plan.lists)
     new = Shard(found.checkpoint.folder / SHARD, 0, made)
     after = inspect_checkpoint(
         replace(found.checkpoint, config=config, shards=(*shards, new), absent=())
@@ -206,16 +209,7 @@ def _differs(found: Inspection, what: str) -> CheckpointError:
     )
 
 
-def _free(checkpoint: Checkpoint, name: str) -> str:
-    """Return a name for a new shard, which no file has."""
-    stem, number, free = name.removesuffix(_SUFFIX), 1, name
-    while os.path.lexists(checkpoint.folder / free):
-        number += 1
-        free = f"{stem}-{number}{_SUFFIX}"
-    return free
-
-
-def _index(shards: Sequence[Shard], document: dict[str, Any]) -> dict[str, Any]:
+def _index(shards: Sequence[Shard], document: dict[str, JsonValue]) -> dict[str, JsonValue]:
     names = {name: shard for shard in shards for name in shard.tensors}
     metadata = document.get("metadata")
     size = sum(shard.tensors[name].size for name, shard in names.items())
@@ -224,11 +218,3 @@ def _index(shards: Sequence[Shard], document: dict[str, Any]) -> dict[str, Any]:
         "metadata": {**(metadata if isinstance(metadata, dict) else {}), "total_size": size},
         "weight_map": {name: names[name].path.name for name in sorted(names)},
     }
-
-
-def _set(config: dict[str, Any], values: dict[tuple[str, ...], Any]) -> None:
-    for way, value in values.items():
-        inner = config
-        for key in way[:-1]:
-            inner = inner[key]
-        inner[way[-1]] = value

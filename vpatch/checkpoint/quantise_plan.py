@@ -12,6 +12,7 @@ from vpatch.checkpoint.modules import FLOATS, any_expert
 from vpatch.checkpoint.quantiser import Job
 from vpatch.checkpoint.schemes import TRUNK
 from vpatch.checkpoint.trunk_format import trunk_format
+from vpatch.checkpoint.writing import holder_of
 from vpatch.errors import UsageError
 
 if TYPE_CHECKING:
@@ -89,7 +90,7 @@ class _Planner:
             for name in candidates
             if (match := matches[name]).group is not None
             and not match.ignored
-            and self._twin_is(name, quantised=True)
+            and (name not in self._twins or self._twins[name].quantised)
         }
         self._check_fused(chosen)
         # The trunk's list has the like of these, which vLLM would build quantised here.
@@ -143,10 +144,6 @@ class _Planner:
         if len(module.tensors["weight"].shape) != _MATRIX:
             return False
         return last not in scheme.glue or last in scheme.configured
-
-    def _twin_is(self, name: str, *, quantised: bool) -> bool:
-        """Whether its like in the trunk is quantised, or there is none."""
-        return name not in self._twins or self._twins[name].quantised is quantised
 
     def _kept_entries(
         self, candidates: list[str]
@@ -211,8 +208,9 @@ class _Planner:
         if "weight_shape" in like:
             cast["weight_shape"] = like["weight_shape"].dtype
         together: tuple[tuple[Shard, Tensor], ...] = ()
-        if self._format.groups[group]["weights"].get("strategy") == "tensor_group":
-            together = tuple(self._weights[other] for other in self._partners(name))
+        match self._format.groups[group]["weights"]:
+            case {"strategy": "tensor_group"}:
+                together = tuple(self._weights[other] for other in self._partners(name))
         return Job(
             name, shard, tensor, group, scale, self._format.renamed, cast,
             self._format.power_of_two, together,
@@ -267,10 +265,7 @@ class _Planner:
         return {way: found for way, found in entries.items() if found != self._value(way)}
 
     def _value(self, way: tuple[str, ...]) -> list[Any]:
-        inner: Any = self._found.checkpoint.config
-        for key in way:
-            inner = inner[key]
-        return list(inner)
+        return list(holder_of(self._found.checkpoint.config, way)[way[-1]])
 
 
 def _check_head(inspection: Inspection) -> None:

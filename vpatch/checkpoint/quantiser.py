@@ -8,7 +8,7 @@ import tempfile
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypedDict
 
 from vpatch.checkpoint.errors import CheckpointError, CheckpointUnavailableError
 from vpatch.checkpoint.header import BITS
@@ -18,7 +18,10 @@ from vpatch.util.child_environment import environment
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from pydantic import JsonValue
+
     from vpatch.checkpoint.header import Shard, Tensor
+    from vpatch.checkpoint.payload.quantise import MatrixOrder, MatrixPlace
     from vpatch.progress import Task
 
 _SCRIPT = Path(__file__).parent / "payload" / "quantise.py"
@@ -73,7 +76,7 @@ class Job:
     together: tuple[tuple[Shard, Tensor], ...] = ()
     made: tuple[MadeTensor, ...] = ()
 
-    def order(self) -> dict[str, Any]:
+    def order(self) -> MatrixOrder:
         return {
             "name": f"{self.module}.weight",
             "group": self.group,
@@ -84,6 +87,16 @@ class Job:
             "together": [_place(*one) for one in self.together],
             **_place(self.shard, self.tensor),
         }
+
+
+class _Answer(TypedDict, total=False):
+    compressed_tensors: str
+    formats: dict[str, str]
+    matches: list[tuple[str | None, bool]]
+    layouts: list[list[tuple[str, str, list[int], bool]]]
+    read: int
+    digests: dict[str, str]
+    refused: str
 
 
 class Quantiser:
@@ -114,7 +127,7 @@ class Quantiser:
             self._errors.close()
             raise self._cannot(str(error)) from error
         try:
-            self.version = str(self._read()["compressed_tensors"])
+            self.version = self._read()["compressed_tensors"]
         except CheckpointUnavailableError as error:
             why = self._last_lines(1)
             self.__exit__()
@@ -133,21 +146,20 @@ class Quantiser:
         self._stdout.close()
         self._errors.close()
 
-    def schemes(self, groups: Mapping[str, Any], kind: str | None) -> dict[str, str]:
+    def schemes(
+        self, groups: Mapping[str, dict[str, JsonValue]], kind: str | None
+    ) -> dict[str, str]:
         """Take the groups of a config; return the format of each.
 
         Raises:
             CheckpointError: compressed-tensors does not know one, or cannot write it.
         """
-        found: dict[str, str] = self._ask({"op": "schemes", "groups": groups, "format": kind})[
-            "formats"
-        ]
-        return found
+        return self._ask("schemes", groups=groups, kind=kind)["formats"]
 
     def match(self, modules: Sequence[Sequence[str]], ignore: Sequence[str]) -> list[GroupMatch]:
         """Find the group of each module, which is given by all of its names."""
-        found = self._ask({"op": "match", "modules": modules, "ignore": ignore})
-        return [GroupMatch(*one) for one in found["matches"]]
+        answer = self._ask("match", modules=modules, ignore=ignore)
+        return [GroupMatch(*one) for one in answer["matches"]]
 
     def layout(self, jobs: Sequence[Job]) -> list[tuple[MadeTensor, ...]]:
         """Return the tensors of each matrix, without a look at its values.
@@ -155,13 +167,13 @@ class Quantiser:
         Raises:
             CheckpointError: a matrix does not fit the scheme.
         """
-        found = self._ask({"op": "layout", "jobs": [job.order() for job in jobs]})["layouts"]
+        layouts = self._ask("layout", jobs=[job.order() for job in jobs])["layouts"]
         return [
             tuple(
                 MadeTensor(f"{job.module}.{name}", dtype, tuple(shape), once)
                 for name, dtype, shape, once in one
             )
-            for job, one in zip(jobs, found, strict=True)
+            for job, one in zip(jobs, layouts, strict=True)
         ]
 
     def quantise(self, job: Job, file: str, at: Mapping[str, int], task: Task) -> dict[str, bytes]:
@@ -171,14 +183,14 @@ class Quantiser:
             CheckpointError: a value is not a number, or no scale is large enough for it.
         """
         start = len(job.module) + 1
-        order = job.order() | {
-            "op": "quantise",
+        answer = self._ask(
+            "quantise",
+            job=job.order(),
             # The process has another current folder.
-            "file": str(Path(file).absolute()),
-            "at": {name[start:]: offset for name, offset in at.items()},
-            "once": [made.name[start:] for made in job.made if made.once],
-        }
-        answer = self._ask(order)
+            file=str(Path(file).absolute()),
+            at={name[start:]: offset for name, offset in at.items()},
+            once=[made.name[start:] for made in job.made if made.once],
+        )
         while "read" in answer:
             task.advance(answer["read"])
             answer = self._read()
@@ -195,13 +207,13 @@ class Quantiser:
     def _stdout(self) -> Any:
         return self._process.stdout
 
-    def _ask(self, order: dict[str, Any]) -> dict[str, Any]:
+    def _ask(self, op: str, **order: object) -> _Answer:
         with suppress(BrokenPipeError):  # what it printed at its end says more
-            self._stdin.write(f"{json.dumps(order)}\n")
+            self._stdin.write(f"{json.dumps({'op': op, **order})}\n")
             self._stdin.flush()
         return self._read()
 
-    def _read(self) -> dict[str, Any]:
+    def _read(self) -> _Answer:
         line = self._stdout.readline()
         if not line:
             raise CheckpointUnavailableError(
@@ -210,7 +222,7 @@ class Quantiser:
                 hint="see whether its memory was enough; the checkpoint is as it was",
                 code="checkpoint.quantiser-ended",
             )
-        answer: dict[str, Any] = json.loads(line)
+        answer: _Answer = json.loads(line)
         if "refused" in answer:
             raise CheckpointError(
                 answer["refused"],
@@ -234,10 +246,10 @@ class Quantiser:
         )
 
 
-def _place(shard: Shard, tensor: Tensor) -> dict[str, Any]:
+def _place(shard: Shard, tensor: Tensor) -> MatrixPlace:
     return {
         "path": str(shard.path.absolute()),
         "offset": shard.data + tensor.begin,
-        "shape": list(tensor.shape),
+        "shape": tensor.shape,
         "dtype": tensor.dtype,
     }

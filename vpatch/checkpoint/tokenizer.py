@@ -50,7 +50,8 @@ def tokenizer_of(files: Files, python: Path | None) -> Tokenizer:
     """
     settings = read_object(files, _SETTINGS) if _SETTINGS in files.names() else {}
     name = settings.get("tokenizer_class")
-    own = isinstance(settings.get("auto_map"), dict) and "AutoTokenizer" in settings["auto_map"]
+    classes = settings.get("auto_map")
+    own = isinstance(classes, dict) and "AutoTokenizer" in classes
     if not isinstance(name, str):
         return Tokenizer(None, own)
     if python is None or own:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from vpatch.errors import UsageError
 
 if TYPE_CHECKING:
+    from pydantic import JsonValue
+
     from vpatch.checkpoint.inspection import Inspection
     from vpatch.checkpoint.quantisation import Quantisation
 
@@ -22,7 +24,7 @@ class TrunkFormat:
     scales are.
     """
 
-    groups: dict[str, dict[str, Any]]
+    groups: dict[str, dict[str, JsonValue]]
     kind: str | None
     renamed: dict[str, str]
     power_of_two: bool = False
@@ -59,8 +61,10 @@ def trunk_format(inspection: Inspection) -> TrunkFormat:
 
 def _compressed(quantisation: Quantisation, folder: str) -> TrunkFormat:
     config = quantisation.config
-    groups = config.get("config_groups")
-    if not isinstance(groups, dict) or not all(isinstance(g, dict) for g in groups.values()):
+    listed = config.get("config_groups")
+    entries = listed if isinstance(listed, dict) else {"": listed}
+    groups = {name: entry for name, entry in entries.items() if isinstance(entry, dict)}
+    if groups.keys() != entries.keys():
         raise _refused(folder, "its config_groups are not as compressed-tensors writes them")
     for key in ("transform_config", "sparsity_config"):
         value = config.get(key)
@@ -69,15 +73,17 @@ def _compressed(quantisation: Quantisation, folder: str) -> TrunkFormat:
     quantised = {name: group for name, group in groups.items() if group.get("weights")}
     for name, group in quantised.items():
         for part in ("input_activations", "output_activations"):
-            if isinstance(group.get(part), dict) and group[part].get("dynamic") is not True:
+            activations = group.get(part)
+            if isinstance(activations, dict) and activations.get("dynamic") is not True:
                 raise _refused(
                     folder,
                     f"{name} has fixed scales for {part}, which only a run on data can find",
                 )
-        if group["weights"].get("actorder") == "group":
-            raise _refused(
-                folder, f"{name} orders columns by activations, which a run on data finds"
-            )
+        match group["weights"]:
+            case {"actorder": "group"}:
+                raise _refused(
+                    folder, f"{name} orders columns by activations, which a run on data finds"
+                )
     kind = config.get("format")
     mixed = kind in {None, "mixed-precision", "dense"}
     return TrunkFormat(quantised, None if mixed else str(kind), {})
@@ -91,7 +97,7 @@ def _fp8(inspection: Inspection, quantisation: Quantisation, folder: str) -> Tru
         )
     if config.get("expert_dtype", "fp8") != "fp8":
         raise _refused(folder, f"its experts are {config['expert_dtype']}, and its method is fp8")
-    weights: dict[str, Any] = {"num_bits": 8, "type": "float", "symmetric": True}
+    weights: dict[str, JsonValue] = {"num_bits": 8, "type": "float", "symmetric": True}
     match config.get("weight_block_size"):
         case [int(rows), int(columns)]:
             weights |= {"strategy": "block", "block_structure": [rows, columns]}

@@ -7,14 +7,19 @@ import json
 import os
 import re
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, BinaryIO
+from functools import reduce
+from itertools import chain, count
+from operator import getitem
+from typing import TYPE_CHECKING, Any, BinaryIO, cast
 
 from vpatch.checkpoint.errors import CheckpointUnavailableError
 from vpatch.errors import UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
     from pathlib import Path
+
+    from pydantic import JsonValue
 
 _INDENT = re.compile(rb"^\{\n( +|\t)")
 
@@ -81,7 +86,7 @@ def part_of(path: Path) -> Path:
     return path.with_name(f".{path.name}.vpatch")
 
 
-def as_json(path: Path, document: dict[str, Any]) -> bytes:
+def as_json(path: Path, document: dict[str, JsonValue]) -> bytes:
     """Return the bytes of a JSON file that takes another's place, indented as that is."""
     indent: str | int = 2
     if path.exists() and (found := _INDENT.match(path.read_bytes())):
@@ -89,10 +94,27 @@ def as_json(path: Path, document: dict[str, Any]) -> bytes:
     return f"{json.dumps(document, indent=indent, ensure_ascii=False)}\n".encode()
 
 
-def replace_json(path: Path, document: dict[str, Any]) -> None:
+def replace_json(path: Path, document: dict[str, JsonValue]) -> None:
     """Write a JSON file in another's place, indented as that was."""
     with replacing(path) as file:
         file.write(as_json(path, document))
+
+
+def set_values(config: dict[str, JsonValue], values: Mapping[tuple[str, ...], JsonValue]) -> None:
+    """Set values of a config, each by the way to it."""
+    for way, value in values.items():
+        holder_of(config, way)[way[-1]] = value
+
+
+def holder_of(config: dict[str, JsonValue], way: tuple[str, ...]) -> Any:
+    """Return what of a config has the last key of a way."""
+    return reduce(getitem, way[:-1], cast("Any", config))
+
+
+def free_path(path: Path) -> Path:
+    """Return the path, or NAME-2 and so on with its suffix where that is taken."""
+    others = (path.with_stem(f"{path.stem}-{number}") for number in count(2))
+    return next(one for one in chain([path], others) if not os.path.lexists(one))
 
 
 def back_up(path: Path) -> Path:

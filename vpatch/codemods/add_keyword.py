@@ -114,7 +114,8 @@ class _AddKeywordTransformer(SiteTransformer):
                 problem = f"has ** arguments that may hold {', '.join(self._missing(call))}"
                 self.add(original, todo=True, match=match, problem=problem)
                 return updated
-            new = _with_call(updated, longer)
+            is_call = isinstance(updated, cst.Call)
+            new = longer if is_call else updated.with_changes(value=longer)
         todo = not new.deep_equals(updated)
         self.add(original, todo=todo, match=match)
         return new if todo else updated
@@ -221,7 +222,3 @@ def _call_of(node: cst.CSTNode) -> cst.Call | None:
         return node
     value = getattr(node, "value", None)
     return value if isinstance(value, cst.Call) else None
-
-
-def _with_call(node: cst.CSTNode, call: cst.Call) -> cst.CSTNode:
-    return call if isinstance(node, cst.Call) else node.with_changes(value=call)

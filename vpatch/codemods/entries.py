@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import libcst as cst
 
 from vpatch.codemods.fill import CannotRewrite
 from vpatch.codemods.layout import LayoutLine, split_above
 from vpatch.codemods.lines import together
-from vpatch.codemods.nodes import canonical, code_of
+from vpatch.codemods.nodes import Field, canonical, code_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
 
 LITERALS = (cst.List, cst.Tuple, cst.Set, cst.Dict)
 _NO_SPACE = cst.SimpleWhitespace("")
@@ -80,7 +81,7 @@ class EntryLine(LayoutLine):
             space = comma.whitespace_after.with_changes(empty_lines=lower)
             self.elements[0] = _with_comma(self.elements[0], comma, space)
 
-    def changes(self) -> dict[str, Any]:
+    def changes(self) -> dict[str, Field]:
         """The fields of the literal with these entries.
 
         Raises:
@@ -115,7 +116,7 @@ def _spaces(node: cst.BaseExpression) -> tuple[_Space, _Space]:
     return _NO_SPACE, _NO_SPACE
 
 
-def _brackets(node: cst.BaseExpression, opening: _Space, closing: _Space) -> dict[str, Any]:
+def _brackets(node: cst.BaseExpression, opening: _Space, closing: _Space) -> dict[str, Field]:
     match node:
         case cst.List():
             return {

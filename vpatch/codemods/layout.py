@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import TYPE_CHECKING, TypeVar, cast
 
 import libcst as cst
 
@@ -10,6 +10,8 @@ from vpatch.codemods.lines import together
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    from vpatch.codemods.nodes import Field
 
 _Item = TypeVar("_Item", cst.Arg, cst.Param)
 _ITEMS = (
@@ -115,7 +117,7 @@ def append(
     """
     if not items:
         return [new]
-    ending: dict[str, Any]
+    ending: dict[str, Field]
     last = items[-1]
     after = _after(last)
     between = _bare(opening)
@@ -202,7 +204,7 @@ def remove_at(items: Sequence[_Item], index: int) -> list[_Item]:
             # The comment behind the comma before is about what stays.
             space = _indented_as(space, comma.whitespace_after)
             comma = comma.with_changes(whitespace_after=space)
-        ending: dict[str, Any] = {"comma": comma}
+        ending: dict[str, Field] = {"comma": comma}
         if hasattr(last, after):
             ending[_after(previous)] = getattr(last, after)
         left[-1] = previous.with_changes(**ending)
@@ -234,7 +236,7 @@ def _laid_out_as(before: cst.CSTNode, new: cst.CSTNode) -> cst.CSTNode:
     )
     space = _indented_as(own, _bare(there))
     ends = not isinstance(before.comma, cst.Comma)  # type: ignore[attr-defined]
-    changes: dict[str, Any] = {
+    changes: dict[str, Field] = {
         "comma": cst.MaybeSentinel.DEFAULT if ends else cst.Comma(whitespace_after=space),
         _after(new): space if ends else cst.SimpleWhitespace(""),
     }

@@ -36,7 +36,11 @@ class ModuleName:
     @property
     def code(self) -> str:
         """The first line of the statement."""
-        bare = self.node.with_changes(leading_lines=()) if _has_lines(self.node) else self.node
+        bare = (
+            self.node.with_changes(leading_lines=())
+            if hasattr(self.node, "leading_lines")
+            else self.node
+        )
         return code_of(bare).strip().partition("\n")[0]
 
 
@@ -102,7 +106,3 @@ def _blocks(statement: cst.CSTNode) -> Iterator[tuple[str, Iterable[cst.CSTNode]
             yield part, inner
         elif inner is not None:
             yield part, [inner]
-
-
-def _has_lines(node: cst.CSTNode) -> bool:
-    return hasattr(node, "leading_lines")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+from collections.abc import Sequence
 from dataclasses import fields
 from functools import cache
 from typing import TYPE_CHECKING, cast
@@ -11,8 +12,10 @@ from typing import TYPE_CHECKING, cast
 import libcst as cst
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator
 
+# What a field of a node may have.
+Field = cst.CSTNode | Sequence[cst.CSTNode] | cst.MaybeSentinel | str | None
 # How metavariables and gaps are spelt in a pattern that libcst has parsed.
 PREFIX = "vpatch_mv_"
 GAP_PARAMETER = "vpatch_gap"

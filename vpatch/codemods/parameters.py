@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import libcst as cst
 
 from vpatch.codemods.fill import CannotRewrite
-from vpatch.codemods.nodes import is_gap
+from vpatch.codemods.nodes import Field, is_gap
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+
 
 # `/` and `*` in a row of parameters.
 _SLASH, _STAR = "vpatch_slash", "vpatch_star"
@@ -46,7 +47,7 @@ def _as_parameter(item: cst.Param | cst.ParamSlash | cst.ParamStar) -> cst.Param
     return item
 
 
-def from_a_row(items: Sequence[cst.Param]) -> dict[str, Any]:
+def from_a_row(items: Sequence[cst.Param]) -> dict[str, Field]:
     """The fields of the parameters that such a row is.
 
     Raises:
@@ -54,21 +55,21 @@ def from_a_row(items: Sequence[cst.Param]) -> dict[str, Any]:
     """
     _check(items)
     none = cst.MaybeSentinel.DEFAULT
-    groups: dict[str, Any] = {"params": [], "star_arg": none, "kwonly_params": []}
-    groups |= {"posonly_params": [], "posonly_ind": none, "star_kwarg": None}
-    group = "params"
+    row: list[cst.Param] = []
+    fields: dict[str, Field] = {"params": row, "star_arg": none, "kwonly_params": []}
+    fields |= {"posonly_params": [], "posonly_ind": none, "star_kwarg": None}
     for item in items:
         if _is(item, _SLASH):
             slash = cst.ParamSlash(item.comma, item.whitespace_after_param)
-            groups |= {"posonly_params": groups["params"], "posonly_ind": slash, "params": []}
+            fields |= {"posonly_params": row, "posonly_ind": slash, "params": (row := [])}
         elif _is(item, _STAR) or item.star == "*":
-            groups["star_arg"] = cst.ParamStar(_comma(item)) if _is(item, _STAR) else item
-            group = "kwonly_params"
+            fields["star_arg"] = cst.ParamStar(_comma(item)) if _is(item, _STAR) else item
+            fields["kwonly_params"] = row = []
         elif item.star == "**":
-            groups["star_kwarg"] = item
+            fields["star_kwarg"] = item
         else:
-            groups[group].append(item)
-    return groups
+            row.append(item)
+    return fields
 
 
 def _check(items: Sequence[cst.Param]) -> None:
@@ -123,7 +124,7 @@ def _is(item: cst.Param, mark: str) -> bool:
 
 def with_default(
     node: cst.Param, template: cst.Param, default: cst.BaseExpression | None
-) -> dict[str, Any]:
+) -> dict[str, Field]:
     """The fields of a parameter that gets a default, or loses the one that it has."""
     if default is None:
         return {"default": None, "equal": cst.MaybeSentinel.DEFAULT}
@@ -131,7 +132,9 @@ def with_default(
     return {"default": default, "equal": cst.AssignEqual() if annotated else _TIGHT}
 
 
-def with_sign(node: cst.Param, template: cst.Param, changes: Mapping[str, Any]) -> dict[str, Any]:
+def with_sign(
+    node: cst.Param, template: cst.Param, changes: Mapping[str, Field]
+) -> dict[str, Field]:
     """The star of the new code, and the sign before the default.
 
     The sign has spaces around it once there is an annotation.
@@ -139,7 +142,7 @@ def with_sign(node: cst.Param, template: cst.Param, changes: Mapping[str, Any]) 
     return {"star": template.star, **_with_equal(node, changes)}
 
 
-def _with_equal(node: cst.Param, changes: Mapping[str, Any]) -> dict[str, Any]:
+def _with_equal(node: cst.Param, changes: Mapping[str, Field]) -> dict[str, Field]:
     if "equal" in changes:
         return {}
     is_annotated = changes.get("annotation", node.annotation) is not None

@@ -20,7 +20,7 @@ from vpatch.codemods.lines import (
 )
 from vpatch.codemods.match import Match, same
 from vpatch.codemods.moves import BLOCKS, flat
-from vpatch.codemods.nodes import code_of, is_gap, statements_of
+from vpatch.codemods.nodes import Field, code_of, is_gap, statements_of
 from vpatch.codemods.rewriting import rewrite
 from vpatch.codemods.rows import check_said
 
@@ -224,7 +224,7 @@ def _sources_inside(pattern: cst.CSTNode, node: cst.CSTNode, match: Match) -> _S
 
 def _with_lines(part: cst.CSTNode) -> cst.CSTNode:
     """A statement with lines for what is behind its headers. What is inside stays as it is."""
-    changes: dict[str, object] = {}
+    changes: dict[str, Field] = {}
     for name in BLOCKS:
         value = getattr(part, name, None)
         if isinstance(value, cst.SimpleStatementSuite):

@@ -300,7 +300,7 @@ class _Walk:
             return False
         if self._reading.compares != "nothing":
             is_if = self._reading.ifs and _has_only_definitions(node)
-            kept = not self._reading.kept.isdisjoint(_last_names(node))
+            kept = not self._reading.kept.isdisjoint(names[-1] for names in _names(node))
             return (isinstance(node, _DEFINITIONS) or is_if) and not kept
         return _is_passed(node)
 
@@ -384,7 +384,3 @@ def _names(node: ast.AST) -> Iterator[tuple[str, ...]]:
     for name in _BLOCKS:
         for inner in getattr(node, name, ()):
             yield from ((*own, *names) for names in _names(inner))
-
-
-def _last_names(node: ast.AST) -> Iterator[str]:
-    return (names[-1] for names in _names(node))

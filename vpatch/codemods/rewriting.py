@@ -13,7 +13,7 @@ from vpatch.codemods.entries import LITERALS, EntryLine
 from vpatch.codemods.fill import CannotRewrite, fill, fitted, unmarked
 from vpatch.codemods.layout import LayoutLine, opening_of
 from vpatch.codemods.match import same
-from vpatch.codemods.nodes import OPTIONAL, PREFIX, code_of, meaningful_fields
+from vpatch.codemods.nodes import OPTIONAL, PREFIX, Field, code_of, meaningful_fields
 from vpatch.codemods.parameters import (
     from_a_row,
     in_a_row,
@@ -82,13 +82,13 @@ def _changes(
     node: cst.CSTNode,
     match: Match,
     parent: cst.CSTNode | None,
-) -> dict[str, Any]:
+) -> dict[str, Field]:
     """The fields of a node in which a pattern and new code of its kind differ.
 
     Raises:
         _DifferTooMuchError: the differences are not in parts of the two.
     """
-    changes: dict[str, Any] = {}
+    changes: dict[str, Field] = {}
     for name in meaningful_fields(type(pattern)):
         left, right, current = (getattr(n, name) for n in (pattern, template, node))
         if identical(left, right) or (isinstance(node, cst.Param) and name == "star"):
@@ -138,7 +138,7 @@ def _parameters(
     node: cst.Parameters,
     match: Match,
     parent: cst.CSTNode | None,
-) -> dict[str, Any]:
+) -> dict[str, Field]:
     left, right = (in_a_row(cast("cst.Parameters", each)) for each in (pattern, template))
     row = in_a_row(node)
     sources = sources_of(left, row, match.paired)
@@ -158,7 +158,7 @@ def _with_annotation(
     if not isinstance(template, cst.Assign) or len(template.targets) != 1 or node.value is None:
         raise CannotRewrite(f"the new code would drop the annotation of {code_of(node)[:60]}")
     old, new = pattern.targets[0].target, template.targets[0].target
-    changes = {
+    changes: dict[str, Field] = {
         "target": rewrite(old, new, node.target, match, node),
         "value": rewrite(pattern.value, template.value, node.value, match, node),
     }
@@ -169,7 +169,7 @@ def _is_none(field: object) -> bool:
     return field is None or field is cst.MaybeSentinel.DEFAULT
 
 
-def _with_changes(node: cst.CSTNode, changes: dict[str, Any]) -> cst.CSTNode:
+def _with_changes(node: cst.CSTNode, changes: dict[str, Field]) -> cst.CSTNode:
     if isinstance(node, cst.ClassDef) and (node.bases or node.keywords):
         left = [changes.get(name, getattr(node, name)) for name in ("bases", "keywords")]
         if not any(left):
@@ -208,7 +208,8 @@ def put(
     kept = kept_part(pattern, template)
     if kept is not None:
         old, part = kept
-        inner = rewrite(old, part, node if old is pattern else _value_of(node), match, node)
+        whole = node if old is pattern else cast("cst.Return", node).value or node
+        inner = rewrite(old, part, whole, match, node)
         if old is pattern:
             inner = inner.with_changes(lpar=(), rpar=())  # the whole of it gets them
         # No metavariable has an empty name.
@@ -246,12 +247,8 @@ def _with_operator(
     parent: cst.CSTNode | None,
 ) -> cst.CSTNode:
     """Rewrite the operands of an operation, and take the operator of `template`."""
-    changes = {"operator": getattr(template, "operator")}  # noqa: B009 - several types have it
+    changes: dict[str, Field] = {"operator": getattr(template, "operator")}  # noqa: B009 - several types have it
     for name in _OPERANDS.intersection(meaningful_fields(type(node))):
         left, right, current = (getattr(n, name) for n in (pattern, template, node))
         changes[name] = fitted(rewrite(left, right, current, match, node), type(node))
     return fitted(_with_changes(node, changes), type(parent) if parent else cst.CSTNode)
-
-
-def _value_of(statement: cst.CSTNode) -> cst.CSTNode:
-    return cast("cst.Return", statement).value or statement

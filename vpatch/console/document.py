@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
+from typing import TYPE_CHECKING, Generic, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict
 
@@ -10,6 +10,8 @@ from vpatch.errors import ManyErrors
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+
+    from pydantic import JsonValue
 
     from vpatch.errors import VpatchError
 
@@ -72,7 +74,7 @@ def errors_of(errors: Iterable[VpatchError]) -> list[ErrorOutput]:
 
 def document(
     command: str, exit_code: int, result: OutputModel | None, errors: Iterable[VpatchError]
-) -> dict[str, Any]:
+) -> dict[str, JsonValue]:
     """Return the document of a command that has ended, ready for `json.dumps`."""
     envelope = Envelope[OutputModel](
         command=command, exit_code=exit_code, result=result, errors=errors_of(errors)

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from pydantic import JsonValue
 
 from vpatch.deriving.code import Pair
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
     from vpatch.deriving.differences import CodeDifference
     from vpatch.deriving.source_code import SourceCode
 
-Declared = dict[str, Any]
+Declared = dict[str, JsonValue]
 
 
 @dataclass(frozen=True)
@@ -26,6 +28,14 @@ class Candidate:
     kind: str
     edits: tuple[Declared, ...]
     files: Mapping[str, bytes] = field(default_factory=dict)
+
+    @property
+    def texts(self) -> Iterator[tuple[str, str]]:
+        """What edits by text find, and put in its place."""
+        for edit in self.edits:
+            match edit:
+                case {"text": {"find": str(find), "replace": str(replacement)}}:
+                    yield find, replacement
 
 
 @dataclass(frozen=True)

@@ -184,9 +184,7 @@ def _docstrings(content: bytes) -> frozenset[str]:
 def _has_context(candidate: Candidate, docstrings: frozenset[str]) -> bool:
     """Whether a text looks for a line of a docstring; a diff has all lines around it."""
     return candidate.kind == "diff" or any(
-        line in docstrings
-        for edit in candidate.edits
-        for line in edit["text"]["find"].splitlines(keepends=True)
+        line in docstrings for text, _ in candidate.texts for line in text.splitlines(keepends=True)
     )
 
 

@@ -59,10 +59,8 @@ class Trial:
 
     def glob_of_text(self, candidate: Candidate) -> str:
         """A glob for the file of an edit by text; a diff has the path in itself."""
-        texts = [edit["text"] for edit in candidate.edits if "text" in edit]
-        return glob_of_texts(
-            self.path, self.tree, [text[key] for text in texts for key in ("find", "replace")]
-        )
+        texts = [text for pair in candidate.texts for text in pair]
+        return glob_of_texts(self.path, self.tree, texts)
 
     @property
     def pin(self) -> Pin:
@@ -74,7 +72,11 @@ class Trial:
         It must also find its places in the final file, and leave them alone there.
         """
         check_time()
-        placed = [{**edit, "files": self.path} for edit in candidate.edits if _takes_files(edit)]
+        placed = [
+            {**edit, "files": self.path}
+            for edit in candidate.edits
+            if edit.keys().isdisjoint(("text", "diff", "add-file"))
+        ]
         edits = placed if len(placed) == len(candidate.edits) else list(candidate.edits)
         bound = bound_edits(candidate, edits)
         if bound is None:
@@ -112,10 +114,6 @@ def bound_edits(candidate: Candidate, edits: Sequence[Declared]) -> list[BoundEd
             return [each for edit in declared for each in bind(edit, folder, NOTHING)]
         except (UsageError, ValidationError):
             return None
-
-
-def _takes_files(edit: Declared) -> bool:
-    return not {"text", "diff", "add-file"} & edit.keys()
 
 
 def _run(bound: Sequence[BoundEdit], view: View, path: str) -> bytes | None:

@@ -10,7 +10,7 @@ import sys
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, NamedTuple
 
 from vpatch.engine.asking import MARK, answer_in, ask, new_mark
 from vpatch.engine.making import EngineError, fill, install_aside
@@ -128,24 +128,35 @@ def existing_engine(typed: str) -> Engine:
     python = Path(found_python).absolute()
     # What a .pth file prints is not the answer.
     mark = new_mark()
-    said = ask(python, ("-c", PROBE.replace(MARK, mark)), _PROBE_TIMEOUT, typed)
-    found = probed(said.text, mark)
-    if found is None:
+    output = ask(python, ("-c", PROBE.replace(MARK, mark)), _PROBE_TIMEOUT, typed)
+    probe = probed(output.text, mark)
+    if probe is None:
         raise UsageError(
-            f"its vLLM does not start:\n{said.ending}",
+            f"its vLLM does not start:\n{output.ending}",
             where=str(python),
             hint="make `import vllm` work in this Python",
             code="engine.vllm-does-not-start",
         )
-    if not found["package"]:
+    if not probe.package:
         raise UsageError(
             "it has no vLLM",
             where=str(python),
             hint="install vLLM in this Python",
             code="engine.no-vllm",
         )
-    package = Path(found["package"])
-    return Engine(python, package, found["kind"], _version_of(package), found["pytest"])
+    package = Path(probe.package)
+    return Engine(python, package, probe.kind, _version_of(package), probe.pytest)
+
+
+class EngineProbe(NamedTuple):
+    """What PROBE tells: the folder of vllm, what that runs on, and whether pytest is there.
+
+    The first two are empty where there is no vllm.
+    """
+
+    package: str
+    kind: str
+    pytest: bool
 
 
 def packages_beside(
@@ -176,17 +187,14 @@ def packages_beside(
     return target
 
 
-def probed(text: str, mark: str = MARK) -> dict[str, Any] | None:
-    """Return what PROBE found, from what it printed between whatever vLLM prints; None for nothing.
-
-    `package`, the folder of vllm; `kind`, what it runs on; `pytest`, whether that is there.
-    """
+def probed(text: str, mark: str = MARK) -> EngineProbe | None:
+    """Return what PROBE found, from what it printed between whatever vLLM prints."""
     try:
-        found = answer_in(text, mark)
-        if not found:
+        answer = answer_in(text, mark)
+        if not answer:
             return None
-        package, kind = (None if found[key] is None else str(found[key]) for key in _TOLD)
-        return {"package": package, "kind": kind, "pytest": bool(found["pytest"])}
+        package, kind = (str(answer[key] or "") for key in _TOLD)
+        return EngineProbe(package, kind, bool(answer["pytest"]))
     except (LookupError, TypeError, ValueError):
         return None  # not PROBE wrote it
 
@@ -236,7 +244,7 @@ def _make(kind: Kind, version: str, folder: Path, progress: Progress) -> None:
                 hint="check pip's settings for another index, and run the command again",
                 code="engine.damaged",
             )
-        record: dict[str, Any] = {"kind": kind, "vllm": version}
+        record = {"kind": kind, "vllm": version}
         wheel = folder / _WHEEL
         if wheel.exists():
             record["wheel"] = json.loads(wheel.read_text(encoding="utf-8"))

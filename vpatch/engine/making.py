@@ -14,7 +14,7 @@ import venv
 from contextlib import suppress
 from pathlib import Path
 from subprocess import CalledProcessError
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from packaging.version import Version
 
@@ -195,19 +195,19 @@ def _first_token(folder: Path, python: Path, progress: Progress) -> None:
         command = [python, PAYLOAD / "first_token.py", workdir / "model"]
         ended = run(command, cwd=workdir, log=log, timeout=_TOKEN_TIMEOUT, environment=environment)
         text = log.read_text(encoding="utf-8", errors="replace")
-        told = re.search(r"^vpatch:(.*)$", text, re.MULTILINE)
-        found: dict[str, Any] = {"doing": "vLLM generates no token", "error": ended.ending}
-        found |= json.loads(told[1]) if told else {}
-        if ended.code == 0 and found.get("tokens") == 1:
+        match = re.search(r"^vpatch:(.*)$", text, re.MULTILINE)
+        answer = json.loads(match[1]) if match else {}
+        if ended.code == 0 and answer.get("tokens") == 1:
             task.done()
             return
-        if told is None:
+        doing = answer.get("doing", "vLLM generates no token")
+        package = answer.get("package")
+        if match is None:
             how = "did not end" if ended.code is None else f"ended with {ended.code}"
             named = _PACKAGE.search(text)
-            found |= {"doing": f"vLLM's process {how}", "package": named and named[1]}
-    package = found.get("package")
+            doing, package = f"vLLM's process {how}", named and named[1]
     raise EngineError(
-        f"{found['doing']}: {found['error']}",
+        f"{doing}: {answer.get('error', ended.ending)}",
         where=f"package {package}" if package else str(folder),
         hint=f"{package or 'a package'} does not work on this machine: give --engine a Python with "
         "a vLLM that works here, or another release",

@@ -8,6 +8,7 @@ from vpatch.evidence.records import (
     BehaviourTestRecord,
     CellRecord,
     EvidencePart,
+    JsonObject,
     MatrixPointRecord,
     RunMachine,
     SmokeRecord,
@@ -31,7 +32,7 @@ _FIRST: dict[type[EvidencePart], tuple[str, ...]] = {
 }
 
 
-def document_of(part: EvidencePart) -> dict[str, Any]:
+def document_of(part: EvidencePart) -> JsonObject:
     """Return a part of a record as plain data for JSON. What was not written stays away."""
     values = {name: getattr(part, name) for name in type(part).model_fields}
     values |= part.model_extra or {}

@@ -16,7 +16,9 @@ from pydantic import (
     BaseModel,
     ConfigDict,
     Field,
+    JsonValue,
     TypeAdapter,
+    WithJsonSchema,
 )
 
 SCHEMA_VERSION = 2
@@ -25,6 +27,10 @@ Number = int | float
 CheckVerdict = Literal["pass", "fail", "not run"]
 RunResult = Literal["passed", "failed"]
 Phases = Literal["before", "after"]
+# Of another's making. Schemas say no more of it than that it is an object.
+JsonObject = Annotated[
+    dict[str, JsonValue], WithJsonSchema({"type": "object", "additionalProperties": True})
+]
 # What the command line says of an option.
 OptionValue = str | int | bool | Sequence[str] | None
 
@@ -175,11 +181,11 @@ class CellRound(EvidencePart):
     memory_bytes: int | None = None
     gpu_memory_bytes: int | None = None
     tokens_per_second: Number | None = None
-    speculative: dict[str, Any] | None = None
+    speculative: JsonObject | None = None
     counters: RoundCounters | None = None
-    passes: dict[str, Any] | None = None
+    passes: JsonObject | None = None
     """The requests and their outputs, by name."""
-    server: dict[str, Any] | None = None
+    server: JsonObject | None = None
     fault: RoundFault | None = None
 
 
@@ -197,9 +203,9 @@ class CellRecord(EvidencePart):
     model: str
     mode: str
     tensor_parallel: int | None = None
-    flags: dict[str, Any] | None = None
+    flags: JsonObject | None = None
     environment: dict[str, str] | None = None
-    sampling: dict[str, Any] | None = None
+    sampling: JsonObject | None = None
     max_tokens: int | None = None
     long_tokens: int | None = None
     prompts: list[Any] | None = None
@@ -255,7 +261,7 @@ class SmokeRecord(_EvidenceRecord):
 
     kind: Literal["smoke"]
     models: dict[str, RunModel]
-    plan: dict[str, Any]
+    plan: JsonObject
     """The smoke plan, with the keys of the recipe."""
     imports: dict[Phases, list[CheckRecord]]
     cells: list[CellRecord]
@@ -292,7 +298,7 @@ class BehaviourTestRecord(_EvidenceRecord):
     kind: Literal["test"]
     patch: str
     test: TestFile
-    proof: dict[str, Any]
+    proof: JsonObject
     """What patch.yaml declares of the test, with its keys."""
     runs: TestRuns
     problems: list[str]
@@ -302,7 +308,7 @@ EvidenceRecord = Annotated[SmokeRecord | BehaviourTestRecord, Field(discriminato
 _RECORD: TypeAdapter[SmokeRecord | BehaviourTestRecord] = TypeAdapter(EvidenceRecord)
 
 
-def upgraded(document: Mapping[str, Any]) -> EvidenceRecord:
+def upgraded(document: Mapping[str, JsonValue]) -> EvidenceRecord:
     """Return the record that a document is; one of an older version as this version writes it.
 
     Raises:
@@ -310,7 +316,7 @@ def upgraded(document: Mapping[str, Any]) -> EvidenceRecord:
     """
     if document.get("record-version") == 1:
         rest = {key: value for key, value in document.items() if key != "record-version"}
-        document = {"schema_version": SCHEMA_VERSION, "kind": "smoke"} | rest
+        document = {"schema_version": SCHEMA_VERSION, "kind": "smoke", **rest}
     return _RECORD.validate_python(document)
 
 

@@ -80,7 +80,7 @@ def write_evidence(workdir: Path, record: EvidenceRecord) -> None:
     text = json.dumps(document_of(record), indent=1) + "\n"
     (workdir / RECORD).write_text(text, encoding="utf-8")
     (workdir / REPORT).write_text(_report(record), encoding="utf-8")
-    statement = json.dumps(_statement(_files(workdir, written=True), record), indent=1) + "\n"
+    statement = _statement(_files(workdir, written=True), record)
     (workdir / STATEMENT).write_text(statement, encoding="utf-8")
 
 
@@ -181,7 +181,7 @@ def _contradictions(
                 (f"{RECORD}: the verdict on a cell", _is_judged(record)),
                 (f"{RECORD}: its points", _has_points(evidence)),
                 (REPORT, (evidence.folder / REPORT).read_bytes() == _report(record).encode()),
-                (STATEMENT, statement == _statement(files, record)),
+                (STATEMENT, statement == json.loads(_statement(files, record))),
             )
             if not same
         ]
@@ -256,7 +256,7 @@ def _files(folder: Path, *, written: bool = False) -> dict[str, _Descriptor]:
     return descriptors
 
 
-def _statement(files: Mapping[str, _Descriptor], record: EvidenceRecord) -> dict[str, Any]:
+def _statement(files: Mapping[str, _Descriptor], record: EvidenceRecord) -> str:
     subjects = [_descriptor(f"vpatch-{record.kind}", record.digest)]
     is_matrix = isinstance(record, SmokeRecord) and record.points is not None
     for number, tree in enumerate(record.subject, 1):
@@ -275,16 +275,14 @@ def _statement(files: Mapping[str, _Descriptor], record: EvidenceRecord) -> dict
     for name, verdict in verdicts:
         if verdict in _VERDICTS:
             tests[_VERDICTS[verdict]].append(name)
-    return {
+    configuration = [*files.values(), *used]
+    statement = {
         "_type": _STATEMENT_TYPE,
         "subject": subjects,
         "predicateType": _PREDICATE_TYPE,
-        "predicate": {
-            "result": record.result.upper(),
-            "configuration": [*files.values(), *used],
-            **tests,
-        },
+        "predicate": {"result": record.result.upper(), "configuration": configuration, **tests},
     }
+    return json.dumps(statement, indent=1) + "\n"
 
 
 def _verdicts(record: SmokeRecord) -> Iterator[tuple[str, str]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from vpatch.checkout.commits import changed_files
 from vpatch.evidence.documents import document_of
@@ -14,7 +14,9 @@ from vpatch.planning.state import overall_changes
 from vpatch.util.digest import short_digest
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    from pydantic import BaseModel
 
     from vpatch.checkout.lockfile import LockFile
     from vpatch.evidence.records import EvidencePart
@@ -58,45 +60,28 @@ def subject_trees_of_locks(*locks: LockFile) -> list[SubjectTree]:
     ]
 
 
-def subject_of(plans: Sequence[Plan]) -> list[dict[str, Any]]:
-    """Return the subject of plans as a document."""
-    return [document_of(tree) for tree in subject_trees(plans)]
-
-
-def subject_of_locks(*locks: LockFile) -> list[dict[str, Any]]:
-    """Return the subject of locks as a document."""
-    return [document_of(tree) for tree in subject_trees_of_locks(*locks)]
-
-
-def digest_of_subject(subject: Sequence[SubjectTree | Mapping[str, Any]]) -> str:
-    """Return `sha256:HEX` of what a subject says, the same on any machine."""
-    portable = [{**document_of(tree), "pin": _portable(tree.pin)} for tree in _trees(subject)]
-    text = json.dumps(portable, sort_keys=True, separators=(",", ":"))
-    return f"sha256:{hashlib.sha256(text.encode()).hexdigest()}"
-
-
-def differences(
-    old: Sequence[SubjectTree | Mapping[str, Any]], new: Sequence[SubjectTree | Mapping[str, Any]]
-) -> list[str]:
-    """Say in words what of an old subject is not so any more; nothing where it all is."""
-    return list(_differences(_trees(old), _trees(new)))
-
-
-def _trees(subject: Sequence[SubjectTree | Mapping[str, Any]]) -> list[SubjectTree]:
-    """The trees of a subject. A document of benchmarks may lack what is not compared."""
+def subject_trees_of_records(records: Iterable[BaseModel]) -> list[SubjectTree]:
+    """Return the same of records of benchmarks, which may lack what is not compared."""
+    documents = (record.model_dump(exclude_unset=True) for record in records)
     return [
-        tree
-        if isinstance(tree, SubjectTree)
-        else SubjectTree.model_construct(
+        SubjectTree.model_construct(
             pin=SubjectPin.model_construct(**tree["pin"]),
             patches=[SubjectPatch.model_construct(**one) for one in tree["patches"]],
             files=[SubjectFile.model_construct(**one) for one in tree["files"]],
         )
-        for tree in subject
+        for tree in documents
     ]
 
 
-def _differences(old: Sequence[SubjectTree], new: Sequence[SubjectTree]) -> Iterator[str]:
+def digest_of_subject(subject: Sequence[SubjectTree]) -> str:
+    """Return `sha256:HEX` of what a subject says, the same on any machine."""
+    portable = [{**document_of(tree), "pin": _portable(tree.pin)} for tree in subject]
+    text = json.dumps(portable, sort_keys=True, separators=(",", ":"))
+    return f"sha256:{hashlib.sha256(text.encode()).hexdigest()}"
+
+
+def differences(old: Sequence[SubjectTree], new: Sequence[SubjectTree]) -> Iterator[str]:
+    """Say in words what of an old subject is not so any more; nothing where it all is."""
     before, after = ({tree.pin.tree: tree for tree in each} for each in (old, new))
     for name in sorted(before.keys() | after.keys()):
         if name not in before or name not in after:

@@ -234,7 +234,7 @@ class GitHub:
         By GraphQL, fifty at a time: by REST it would be a request for each.
         """
         owner, _, name = repository.partition("/")
-        variables: dict[str, Any] = {"owner": owner, "name": name, "count": _PULLS_A_PAGE}
+        variables: dict[str, str | int] = {"owner": owner, "name": name, "count": _PULLS_A_PAGE}
         where = f"{repository}: its open pulls"
         for _ in range(_MOST // _PULLS_A_PAGE):
             answer = self.graphql(_OPEN_PULLS, variables, where)
@@ -253,7 +253,7 @@ class GitHub:
             code="github.too-many-results",
         )
 
-    def graphql(self, query: str, variables: Mapping[str, Any], where: str) -> Any:
+    def graphql(self, query: str, variables: Mapping[str, str | int], where: str) -> Any:
         """Ask by GraphQL, and once more after a short failure: it is a POST that only reads."""
         for last in (False, True):
             try:
@@ -384,7 +384,7 @@ def _searched(item: Mapping[str, Any]) -> Thread:
     kind: Literal["issue", "pull request"] = "pull request" if "pull_request" in item else "issue"
     author = item["user"]["login"] if item["user"] else "ghost"
     return Thread(
-        _repository_in(item["repository_url"]),
+        "/".join(item["repository_url"].rsplit("/", 2)[1:]),
         item["number"],
         kind,
         item["state"],
@@ -403,10 +403,6 @@ def _of_pull(repository: str, pull: PullRequest) -> Thread:
     if not pull.merged:
         return _thread(repository, pull, "pull request", pull.state)
     return _thread(repository, pull, "pull request", "merged", pull.merge_commit_sha)
-
-
-def _repository_in(url: str) -> str:
-    return "/".join(url.rsplit("/", 2)[1:])
 
 
 def _open_pull(repository: str, node: Mapping[str, Any]) -> OpenPull:

@@ -79,7 +79,7 @@ class GitHubHistory:
         """
         owner, _, name = self.repository.partition("/")
         where = f"{self.repository}: the commits of {path}"
-        variables: dict[str, Any] = {
+        variables: dict[str, str | int] = {
             "owner": owner,
             "name": name,
             "new": self.new,

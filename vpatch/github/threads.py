@@ -17,7 +17,7 @@ from vpatch.util.untrusted import LARGEST_BESIDE, parse_json, read_file
 from vpatch.util.versions import read_version
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable
     from pathlib import Path
 
     from packaging.version import Version
@@ -109,7 +109,7 @@ class Threads:
             for tag in github.tags(repository):
                 if tag.startswith(before) and tag.endswith(after):
                     text = tag.removeprefix(before)
-                    version = _version(text.removesuffix(after) if after else text)
+                    version = read_version(text.removesuffix(after) if after else text)
                     if version is not None and not version.is_prerelease:
                         found.append((version, tag))
             self._tags[repository] = sorted(found)
@@ -126,7 +126,7 @@ class Threads:
         }
         self._write(file, document)
 
-    def _write(self, file: Path, document: Mapping[str, Any]) -> None:
+    def _write(self, file: Path, document: object) -> None:
         # Where nothing can be kept, the next run asks again.
         with suppress(OSError):
             file.parent.mkdir(parents=True, exist_ok=True)
@@ -176,10 +176,6 @@ def _read(file: Path) -> Any:
         return parse_json(read_file(file, LARGEST_BESIDE))
     except (OSError, ValueError):
         return None  # not there, or damaged: asked for anew
-
-
-def _version(text: str) -> Version | None:
-    return read_version(text)
 
 
 def age(asked: datetime, now: datetime) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import ssl
 import time
+from collections import defaultdict
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -17,13 +18,18 @@ from vpatch.util.limited import LimitedAdapter
 from vpatch.util.untrusted import MEGABYTE
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from prometheus_client.samples import Sample
+    from pydantic import JsonValue
 
     from vpatch.harness.predict import Counters
 
+    _Body = dict[str, JsonValue]
+    _TextOf = Callable[[Any], str]
+
 MODEL = "smoke"
+_CHAT = "/v1/chat/completions"
 _CONNECT_SECONDS = 10.0
 _POLL_SECONDS = 0.3
 # A token takes 300 bytes of a stream, so this is for a million of them.
@@ -92,40 +98,33 @@ class Client:
         with _understood("/metrics"):
             return len({sample.labels["position"] for sample in samples if sample.name == name})
 
-    def complete(self, prompt: Any, settings: Mapping[str, Any], *, patience: float) -> Output:
+    def complete(
+        self, prompt: str | Sequence[int], settings: Mapping[str, JsonValue], *, patience: float
+    ) -> Output:
         """Ask for a completion in one piece, which takes as long as all of it."""
         body = _completion(prompt, settings)
-        with _understood("/v1/completions"):
-            answer = self._json(self._post("/v1/completions", body, patience))
-            (choice,) = answer["choices"]
-            return _output(choice["text"], choice.get("token_ids"), answer["usage"])
+        return self._whole("/v1/completions", body, lambda choice: choice["text"], patience)
 
-    def stream(self, prompt: Any, settings: Mapping[str, Any]) -> Output:
+    def stream(self, prompt: str | Sequence[int], settings: Mapping[str, JsonValue]) -> Output:
         """Ask for a completion piece by piece: each must come in time."""
         body = _completion(prompt, settings)
         return self._streamed("/v1/completions", body, lambda choice: choice["text"])
 
-    def chat(self, text: str, settings: Mapping[str, Any], *, patience: float) -> Output:
-        path = "/v1/chat/completions"
-        with _understood(path):
-            answer = self._json(self._post(path, _chat(text, settings), patience))
-            (choice,) = answer["choices"]
-            said = choice["message"]["content"] or ""
-            return _output(said, choice.get("token_ids"), answer["usage"])
-
-    def stream_chat(self, text: str, settings: Mapping[str, Any]) -> Output:
+    def chat(self, text: str, settings: Mapping[str, JsonValue], *, patience: float) -> Output:
         body = _chat(text, settings)
-        return self._streamed(
-            "/v1/chat/completions", body, lambda choice: choice["delta"].get("content") or ""
-        )
+        return self._whole(_CHAT, body, lambda choice: choice["message"]["content"] or "", patience)
+
+    def stream_chat(self, text: str, settings: Mapping[str, JsonValue]) -> Output:
+        body = _chat(text, settings)
+        return self._streamed(_CHAT, body, lambda choice: choice["delta"].get("content") or "")
 
     def counters(self) -> Tally:
         with _understood("/metrics"):
             return self._counters()
 
     def _counters(self) -> Tally:
-        found: dict[str, Any] = {}
-        generated, cached, positions = 0.0, 0.0, dict[int, float]()
+        totals = defaultdict[str, float](float)
+        generated, cached, positions = 0.0, 0.0, defaultdict[int, float](float)
         for sample in self._samples():
             name = sample.name.removesuffix("_total")
             if sample.name == _GENERATED:
@@ -133,12 +132,12 @@ class Client:
             elif sample.name == _CACHED:
                 cached += sample.value
             elif name == _BY_POSITION and name != sample.name:
-                position = int(sample.labels["position"])
-                positions[position] = positions.get(position, 0) + sample.value
+                positions[int(sample.labels["position"])] += sample.value
             elif name != sample.name:
-                found[name] = found.get(name, 0) + sample.value
-        found[_BY_POSITION] = [positions[position] for position in sorted(positions)]
-        return Tally(int(generated), counters_from(found), int(cached))
+                totals[name] += sample.value
+        by_position = [positions[position] for position in sorted(positions)]
+        counters = counters_from({**totals, _BY_POSITION: by_position})
+        return Tally(int(generated), counters, int(cached))
 
     def counters_after(self, generated: int, seconds: float) -> Tally:
         """Return `counters` once that many tokens were made, or after so long in any case.
@@ -147,9 +146,9 @@ class Client:
         """
         deadline = time.monotonic() + seconds
         while True:
-            found = self.counters()
-            if found.generated >= generated or time.monotonic() > deadline:
-                return found
+            tally = self.counters()
+            if tally.generated >= generated or time.monotonic() > deadline:
+                return tally
             time.sleep(_POLL_SECONDS)
 
     def _samples(self) -> list[Sample]:
@@ -162,26 +161,32 @@ class Client:
             families = text_string_to_metric_families(response.text)
             return [sample for family in families for sample in family.samples]
 
-    def _streamed(self, path: str, body: dict[str, Any], text_of: Any) -> Output:
+    def _whole(self, path: str, body: _Body, text_of: _TextOf, patience: float) -> Output:
+        with _understood(path):
+            answer = self._json(self._post(path, body, patience))
+            (choice,) = answer["choices"]
+            return _output(text_of(choice), choice.get("token_ids"), answer["usage"])
+
+    def _streamed(self, path: str, body: _Body, text_of: _TextOf) -> Output:
         body |= {"stream": True, "stream_options": {"include_usage": True}}
         text, usage, pieces = "", None, 0
         tokens: list[int] = []
         with _understood(path):
             for piece in self._events(path, body):
                 for choice in piece["choices"]:
-                    said = text_of(choice)
-                    pieces += bool(said)
-                    text += said
+                    new = text_of(choice)
+                    pieces += bool(new)
+                    text += new
                     tokens += choice.get("token_ids") or []
                 usage = piece.get("usage") or usage
                 if time.monotonic() > self.deadline:
                     raise TooLongError(path)
             if usage is None:
                 raise AnswerError(f"{path} streamed no usage, which was asked for")
-            found = _output(text, tokens or None, usage)
-        return replace(found, pieces=pieces)
+            output = _output(text, tokens or None, usage)
+        return replace(output, pieces=pieces)
 
-    def _events(self, path: str, body: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    def _events(self, path: str, body: _Body) -> Iterator[Any]:
         with self._post(path, body, self.patience, stream=True) as response:
             self._refuse_error(response)
             for line in _lines(response):
@@ -201,7 +206,7 @@ class Client:
             return session.get(self.url + path, timeout=(_CONNECT_SECONDS, self.patience))
 
     def _post(
-        self, path: str, body: dict[str, Any], patience: float, *, stream: bool = False
+        self, path: str, body: _Body, patience: float, *, stream: bool = False
     ) -> requests.Response:
         timeout = (_CONNECT_SECONDS, patience)
         with self._session() as session:
@@ -217,9 +222,8 @@ class Client:
         session.trust_env = False
         # Longer than the deadline, by which a stream ends as one that took too long.
         seconds = max(self.deadline - time.monotonic(), 0.0) + self.patience
-        limits: dict[str, Any] = {"streamed": _LARGEST, "seconds": seconds}
-        session.mount("http://", LimitedAdapter(**limits))
-        session.mount("https://", _AsOpenSSL(**limits))
+        session.mount("http://", LimitedAdapter(streamed=_LARGEST, seconds=seconds))
+        session.mount("https://", _AsOpenSSL(streamed=_LARGEST, seconds=seconds))
         if self.key is not None:
             session.headers["Authorization"] = f"Bearer {self.key}"
         return session
@@ -268,14 +272,15 @@ def _understood(path: str) -> Iterator[None]:
         raise AnswerError(f"{path} answered what is not understood: {name}: {error}") from error
 
 
-def _output(text: str, tokens: list[int] | None, usage: Mapping[str, Any]) -> Output:
+def _output(text: str, tokens: list[int] | None, usage: Mapping[str, int]) -> Output:
     return Output(text, None if tokens is None else tuple(tokens), usage["completion_tokens"])
 
 
-def _completion(prompt: Any, settings: Mapping[str, Any]) -> dict[str, Any]:
-    return {"model": MODEL, "prompt": prompt, "return_token_ids": True, **settings}
+def _completion(prompt: str | Sequence[int], settings: Mapping[str, JsonValue]) -> _Body:
+    listed: JsonValue = prompt if isinstance(prompt, str) else [*prompt]
+    return {"model": MODEL, "prompt": listed, "return_token_ids": True, **settings}
 
 
-def _chat(text: str, settings: Mapping[str, Any]) -> dict[str, Any]:
-    messages = [{"role": "user", "content": text}]
-    return {"model": MODEL, "messages": messages, "return_token_ids": True, **settings}
+def _chat(text: str, settings: Mapping[str, JsonValue]) -> _Body:
+    message: JsonValue = {"role": "user", "content": text}
+    return {"model": MODEL, "messages": [message], "return_token_ids": True, **settings}

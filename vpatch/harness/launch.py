@@ -8,7 +8,7 @@ import signal
 import socket
 import time
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import requests
 
@@ -19,6 +19,8 @@ from vpatch.harness.faults import fault, start_hangs
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
+
+    from pydantic import JsonValue
 
     from vpatch.declare.smoke import Timeouts
     from vpatch.engine.process import Running
@@ -42,10 +44,10 @@ class Launch(Protocol):
     def tensor_parallel(self) -> int: ...
 
     @property
-    def speculative(self) -> Mapping[str, Any] | None: ...
+    def speculative(self) -> Mapping[str, JsonValue] | None: ...
 
     @property
-    def flags(self) -> Mapping[str, Any]: ...
+    def flags(self) -> Mapping[str, JsonValue]: ...
 
     @property
     def timeouts(self) -> Timeouts: ...

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping  # noqa: TC003 - pydantic reads the annotations
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Literal
 
 from vpatch.harness.predict import Counters
 
@@ -102,7 +102,7 @@ class Measured:
 
     load_seconds: float | None = None
     version: str | None = None
-    speculative: Mapping[str, Any] | None = None
+    speculative: Mapping[str, str | int | None] | None = None
     digests: Mapping[str, str | None] = field(default_factory=dict)
     passes: Mapping[str, Pass] = field(default_factory=dict)
     memory: int = 0
@@ -112,12 +112,12 @@ class Measured:
     server: Served | None = None
 
 
-def counters_from(found: Mapping[str, Any]) -> Counters:
+def counters_from(values: Mapping[str, float | Sequence[float]]) -> Counters:
     """Return vLLM's counters by their names; those that are not there are zero."""
-    position = found.get(f"{_PREFIX}accepted_tokens_per_pos", ())
-    return Counters(
-        int(found.get(f"{_PREFIX}drafts", 0)),
-        int(found.get(f"{_PREFIX}draft_tokens", 0)),
-        int(found.get(f"{_PREFIX}accepted_tokens", 0)),
-        tuple(int(value) for value in position),
-    )
+
+    def of(name: str) -> tuple[int, ...]:
+        value = values.get(_PREFIX + name, ())
+        return tuple(map(int, value if isinstance(value, Sequence) else (value,)))
+
+    drafts, tokens, accepted = map(sum, map(of, ("drafts", "draft_tokens", "accepted_tokens")))
+    return Counters(drafts, tokens, accepted, of("accepted_tokens_per_pos"))

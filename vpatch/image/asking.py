@@ -10,10 +10,10 @@ from vpatch.image import PAYLOAD
 from vpatch.util.untrusted import parse_json
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
     from pathlib import Path
 
     from vpatch.docker.container import Container
+    from vpatch.image.payload.verify import ImageAnswer, Manifest
 
 _FOLDER = "vpatch-verify"
 _SECONDS = 900.0
@@ -31,14 +31,14 @@ COMMAND = (
 )
 
 
-def start(container: Container, manifest: Mapping[str, Any]) -> None:
+def start(container: Container, manifest: Manifest) -> None:
     """Start the script in the container."""
     files = {"verify.py": _script(), "manifest.json": json.dumps(manifest).encode()}
     container.put({f"{_FOLDER}/{file}": text for file, text in files.items()}, "/")
     container.start()
 
 
-def answer_of(container: Container, name: str) -> dict[str, Any]:
+def answer_of(container: Container, name: str) -> ImageAnswer:
     """Wait for the script, and return its answer."""
     code = container.wait(_SECONDS)
     answer = container.read(f"/{_FOLDER}/result") if code == 0 else None
@@ -64,23 +64,23 @@ def answer_of(container: Container, name: str) -> dict[str, Any]:
     )
 
 
-def _shaped(found: dict[str, Any]) -> dict[str, Any]:
+def _shaped(answer: Any) -> ImageAnswer:
     """Return of an answer what the script writes, as it writes it."""
-    package = found["package"]
+    package = answer["package"]
     return {
         "package": None if package is None else short(package),
         "problems": [
             {"path": short(one["path"]), "what": short(one["what"])}
-            for one in found["problems"][:_MOST]
+            for one in answer["problems"][:_MOST]
         ],
-        "imports": {short(module): short(why) for module, why in found["imports"].items()},
+        "imports": {short(module): short(why) for module, why in answer["imports"].items()},
         "probes": {
             str(patch): {
                 "held": int(str(effect["held"])[:_DIGITS]),
                 "problems": [short(text) for text in effect["problems"][:_MOST]],
                 "unknown": [short(text) for text in effect["unknown"][:_MOST]],
             }
-            for patch, effect in found["probes"].items()
+            for patch, effect in answer["probes"].items()
         },
     }
 

@@ -159,7 +159,8 @@ def _there(
     docker: Docker, name: str, platform: str | None, progress: Progress, *, offline: bool
 ) -> DockerImage:
     image = docker.image(name)
-    wanted = _two_parts(platform or docker.platform)
+    # Without its variant, which images rarely name: linux/arm64/v8.
+    wanted = "/".join((platform or docker.platform).split("/")[:2])
     if image is not None and image.platform != wanted and not name.startswith("sha256:"):
         image = None  # a name has one platform at a time here
     if image is None:
@@ -203,8 +204,3 @@ def pull(docker: Docker, name: str, platform: str | None, progress: Progress) ->
             hint="find out what removes images, then run the command again",
         )
     return image
-
-
-def _two_parts(platform: str) -> str:
-    """A platform without its variant, which images rarely name: linux/arm64/v8."""
-    return "/".join(platform.split("/")[:2])

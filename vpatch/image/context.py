@@ -15,7 +15,7 @@ import os
 import shutil
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from packaging.version import Version
 
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from vpatch.checkout.lockfile import LockedImage, LockFile
+    from vpatch.image.payload.verify import Manifest, ManifestFile
     from vpatch.image.probes import Probe
     from vpatch.planning.state import Plan
 
@@ -137,35 +138,35 @@ def version_of(lock: LockFile) -> str:
 
 def manifest_of(
     lock: LockFile, probes: Mapping[str, Sequence[Probe]], package: str = "vllm"
-) -> dict[str, Any]:
+) -> Manifest:
     """Return what `payload/verify.py` compares an image with."""
-    files = [file.model_dump() for file in lock.files if is_laid_over(file.path, package)]
+    own: Manifest
+    if package == "vllm":
+        own = {"version": version_of(lock), "vllm": release_of(lock)}
+        if lock.image is not None and lock.image.trees:
+            own["trees"] = sorted(lock.image.trees)
+    else:
+        # Only an index tells the release of another tree for sure.
+        release = lock.source.version if lock.source.kind == "pypi" else None
+        own = {"tree": lock.source.tree, "package": package, "release": release}
+    files: list[ManifestFile] = [
+        {"path": file.path, "before": file.before, "after": file.after}
+        for file in lock.files
+        if is_laid_over(file.path, package)
+    ]
     return {
         "manifest-version": 1,
-        **(_vllm_in(lock) if package == "vllm" else _other_in(lock, package)),
+        **own,
         "mode": lock.image.mode if lock.image else "overlay",
         "lock": digest_of_lock(lock),
         "files": files,
         "not-shipped": [file.path for file in lock.files if not is_shipped(file.path)],
         "modules": [name for file in files if (name := module_of(file["path"]))],
         "probes": {
-            patch: [asdict(probe) for probe in found if probe.module.partition(".")[0] == package]
-            for patch, found in probes.items()
+            patch: [asdict(probe) for probe in names if probe.module.partition(".")[0] == package]
+            for patch, names in probes.items()
         },
     }
-
-
-def _vllm_in(lock: LockFile) -> dict[str, Any]:
-    found: dict[str, Any] = {"version": version_of(lock), "vllm": release_of(lock)}
-    if lock.image is not None and lock.image.trees:
-        found["trees"] = sorted(lock.image.trees)
-    return found
-
-
-def _other_in(lock: LockFile, package: str) -> dict[str, Any]:
-    """What a manifest says of a tree beside vLLM; only an index tells its release for sure."""
-    release = lock.source.version if lock.source.kind == "pypi" else None
-    return {"tree": lock.source.tree, "package": package, "release": release}
 
 
 def labels_of(lock: LockFile, manifest: str) -> dict[str, str]:

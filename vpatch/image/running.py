@@ -98,8 +98,8 @@ def look_at(docker: Docker, name: str, *, gpus: bool) -> PatchedImage:
         container.start()
         container.wait(_SECONDS)
         text = container.logs().decode(errors="replace")
-    found = probed(text)
-    if found is None or not found["package"]:
+    probe = probed(text)
+    if probe is None or not probe.package:
         lines = "\n".join(text.splitlines()[-_SHOWN:])
         raise VpatchError(
             f"its vLLM does not start:\n{lines}",
@@ -107,7 +107,7 @@ def look_at(docker: Docker, name: str, *, gpus: bool) -> PatchedImage:
             hint="correct what the lines above name, then build the image anew",
             code="image.vllm-does-not-start",
         )
-    return PatchedImage(name, image, lock, found["kind"], trees)
+    return PatchedImage(name, image, lock, probe.kind, trees)
 
 
 def _trees(container: Container, lock: LockFile, name: str) -> Iterator[LockFile]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from vpatch.checkout.lockfile import parse_lock
 from vpatch.image.context import FOLDER, INSTALLED, MANIFEST, TREES, manifest_of
@@ -59,7 +59,9 @@ def trees_beside(
             yield TreeInImage(folder, lock_of_tree, *place, locked.name, locked.manifest)
 
 
-def probes_in(tree: TreeInImage, text: bytes | None, found: list[Problem]) -> dict[str, Any]:
+def probes_in(
+    tree: TreeInImage, text: bytes | None, found: list[Problem]
+) -> dict[str, list[dict[str, str]]]:
     """What an image's manifest says that it is to be asked; what is wrong with it is `found`."""
     lock, path = tree.lock, tree.place(MANIFEST)
     if text is None:

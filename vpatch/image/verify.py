@@ -8,7 +8,7 @@ anything, and so its answers count as such.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from vpatch.checkout.lockfile import parse_lock
 from vpatch.docker.container import ContainerConfig
@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from vpatch.checkout.lockfile import LockFile
     from vpatch.docker.container import Container
     from vpatch.docker.engine import Docker, DockerImage
+    from vpatch.image.payload.verify import ImageAnswer
     from vpatch.image.tree_in_image import LeftByBuild
     from vpatch.progress import Progress
 
@@ -232,7 +233,7 @@ def _of_lock(
 
 
 def _inside(
-    tree: TreeInImage, answer: Mapping[str, Any], left: LeftByBuild, package: str, known: set[str]
+    tree: TreeInImage, answer: ImageAnswer, left: LeftByBuild, package: str, known: set[str]
 ) -> Iterator[Problem]:
     """What the image's own Python says; `known` are the places that were found from outside."""
     if answer["package"] not in (None, package):

@@ -197,31 +197,30 @@ def _add(result: dict[str, Advisory], new: Advisory) -> None:
     if old.id == new.id and old.modified > new.modified:
         return
     replaces = old.id == new.id and old.modified < new.modified
-    result[old.id] = new.model_copy(update=_of_both(old, new, replaces=replaces))
+    result[old.id] = _joined(old, new, replaces=replaces)
 
 
-def _of_both(old: Advisory, new: Advisory, *, replaces: bool) -> dict[str, Any]:
+def _joined(old: Advisory, new: Advisory, *, replaces: bool) -> Advisory:
     own = {"vpatch": old.database_specific["vpatch"]} if old.not_carried else {}
-    result: dict[str, Any] = {
-        "aliases": tuple(sorted((old.names | new.names) - {old.id})),
-        "database_specific": new.database_specific | own,
-    }
+    aliases = tuple(sorted((old.names | new.names) - {old.id}))
     if replaces:
-        return result
+        specific = new.database_specific | own
+        return new.model_copy(update={"aliases": aliases, "database_specific": specific})
     severities = sorted(
         (one.severity for one in (old, new) if one.severity), key=SEVERITIES.index, reverse=True
     )
     text = max(old, new, key=lambda one: one.modified)
-    return result | {
+    worst = {"severity": severities[0]} if severities else {}
+    update = {
+        "aliases": aliases,
         "id": old.id,
         "modified": text.modified,
         "summary": text.summary or old.summary,
         "affected": old.affected + new.affected,
         "references": tuple(dict.fromkeys(old.references + new.references)),
-        "database_specific": text.database_specific
-        | own
-        | ({"severity": severities[0]} if severities else {}),
+        "database_specific": text.database_specific | own | worst,
     }
+    return new.model_copy(update=update)
 
 
 def _withdraw(result: dict[str, Advisory], gone: Advisory, shipped: Sequence[Advisory]) -> str:

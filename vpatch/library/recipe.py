@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from vpatch.trust.decision import changed_while_read
 from vpatch.util.kept_record import read_record, write_record
@@ -82,9 +82,17 @@ class Recipes:
             return None
         try:
             content = read_file(path, LARGEST_BESIDE)
-            return _selection(read_record(_file(self._kept, content))), content
+            record = read_record(_file(self._kept, content))
+            selection = RecipeSelection(
+                RecipePin(**record["vllm"]),
+                {name: RecipePin(**pin) for name, pin in record["trees"].items()},
+                tuple(record["patches"]),
+                record["strict"],
+                record["security"],
+            )
         except (OSError, ValueError, KeyError, TypeError, AttributeError):
             return None  # never kept, or damaged: it is read again
+        return selection, content
 
     def _kept_now(self, path: Path) -> tuple[RecipeSelection, bytes]:
         declaration, positions = self.read(path)
@@ -109,13 +117,3 @@ def _file(kept: Path, content: bytes) -> Path:
     """By its bytes alone: nothing else decides what they mean to this code."""
     name = hashlib.sha256(f"{code_digest()} recipe\n".encode() + content).hexdigest()[:32]
     return kept / f"{name}.json"
-
-
-def _selection(record: Mapping[str, Any]) -> RecipeSelection:
-    return RecipeSelection(
-        RecipePin(**record["vllm"]),
-        {name: RecipePin(**pin) for name, pin in record["trees"].items()},
-        tuple(record["patches"]),
-        record["strict"],
-        record["security"],
-    )

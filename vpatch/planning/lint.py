@@ -6,6 +6,7 @@ import ast
 import re
 import warnings
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import TYPE_CHECKING, Literal
 
 from pyflakes import messages
@@ -91,7 +92,8 @@ def _faults(path: str, source: bytes) -> Iterator[NameFault]:
         for node in ast.walk(tree)
         if isinstance(node, (ast.Import, ast.ImportFrom))
     }
-    for message in sorted(Checker(tree, path, withDoctest=False).messages, key=_position):
+    reported = Checker(tree, path, withDoctest=False).messages
+    for message in sorted(reported, key=attrgetter("lineno", "col")):
         kind, code = _KINDS.get(type(message), (None, ""))
         if kind is None or (kind == "unused" and is_package(path)):
             continue
@@ -106,10 +108,6 @@ def _faults(path: str, source: bytes) -> Iterator[NameFault]:
 def _is_lazy(node: ast.stmt) -> bool:
     """Whether a statement of a module defines `__getattr__`, which may give any name to others."""
     return isinstance(node, ast.FunctionDef) and node.name == "__getattr__"
-
-
-def _position(message: messages.Message) -> tuple[int, int]:
-    return message.lineno, message.col
 
 
 def _is_excused(lines: list[str], code: str) -> bool:

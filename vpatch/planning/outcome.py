@@ -7,7 +7,7 @@ release that has a file of the same content.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypedDict
 
 import libcst as cst
 
@@ -165,7 +165,12 @@ def _site(
 # --- what is kept ------------------------------------------------------------------------------
 
 
-def _row(found: FileOutcome, before: bytes) -> dict[str, Any]:
+class _Row(TypedDict):
+    sites: list[list[Any]]
+    after: tuple[int, int, str] | None
+
+
+def _row(result: FileOutcome, before: bytes) -> _Row:
     sites = [
         [
             site.todo,
@@ -177,13 +182,13 @@ def _row(found: FileOutcome, before: bytes) -> dict[str, Any]:
             site.definition,
             site.defined,
         ]
-        for site in found.sites
+        for site in result.sites
     ]
-    after = None if found.after is None else difference(before, found.after)
+    after = None if result.after is None else difference(before, result.after)
     return {"sites": sites, "after": after}
 
 
-def _of_row(row: Mapping[str, Any], path: str, view: View) -> FileOutcome:
+def _of_row(row: _Row, path: str, view: View) -> FileOutcome:
     sites = tuple(
         FoundSite(
             path,

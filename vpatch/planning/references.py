@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import hashlib
 from collections import Counter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, TypedDict
 
 from vpatch.planning.names import STATEMENT
 from vpatch.planning.outline import dumped, is_python, outline
@@ -60,7 +60,7 @@ def named_by_change(path: str, change: Change, view: View) -> Iterator[Reference
     that nobody calls any more would be patched in silence.
     """
     digests = [hashlib.sha256(text).digest() for text in (change.before or b"", change.after)]
-    known = view.answers.ask(
+    known: _Named = view.answers.ask(
         "what a change names", digests, lambda: _named_by_change(path, change, view)
     )
     yield from ((path, key) for key in known["own"])
@@ -68,7 +68,12 @@ def named_by_change(path: str, change: Change, view: View) -> Iterator[Reference
         yield from _imported(path, (module, level, name), attributes, view)
 
 
-def _named_by_change(path: str, change: Change, view: View) -> dict[str, Any]:
+class _Named(TypedDict):
+    own: list[str]
+    imports: list[tuple[str | None, int, str, list[str]]]
+
+
+def _named_by_change(path: str, change: Change, view: View) -> _Named:
     before, after = (view.outline_of(path, text) for text in (change.before or b"", change.after))
     changed = _changed(before, after, change)
     own: list[str] = []

@@ -327,11 +327,8 @@ class View:
         for word in sorted(words, key=lambda word: (-len(word), word)):
             if found:
                 found &= self._pristine_holders(word)
-            unknown = frozenset(path for path in unknown if self._may_have(word, path))
+            unknown = frozenset(path for path in unknown if has_word(word, self.read(path) or b""))
         return [*found, *unknown]
-
-    def _may_have(self, word: bytes, path: str) -> bool:
-        return has_word(word, self.read(path) or b"")
 
     def _pristine_holders(self, word: bytes) -> frozenset[str]:
         holders = self._shared.holders

@@ -171,11 +171,8 @@ class _InCache:
         return self.tree.read(path)[:_LIMIT]
 
     def packages(self) -> Iterable[str]:
-        return (path.partition("/")[0] for path in self._paths if _is_package(path))
+        parts = (path.split("/") for path in self._paths)
+        return (folder for folder, *file in parts if file == ["__init__.py"])
 
     def has_wheel(self, package: str) -> bool:
         return any(fnmatch(path, f"{package}-*.dist-info/METADATA") for path in self._paths)
-
-
-def _is_package(path: str) -> bool:
-    return path.count("/") == 1 and path.endswith("/__init__.py")

@@ -214,16 +214,15 @@ def open_session(settings: PipSettings) -> Iterator[requests.Session]:
         session.cert = settings.client_cert
         if settings.proxy:
             session.proxies = {"http": settings.proxy, "https": settings.proxy}
-        limits: dict[str, Any] = {
-            "max_retries": retry,
-            "streamed": _LARGEST_ARCHIVE,
-            "streamed_seconds": LONGEST_DOWNLOAD,
-        }
-        session.mount("https://", LimitedAdapter(**limits))
-        session.mount("http://", LimitedAdapter(**limits))
-        for host in settings.trusted_hosts:
-            for prefix in (f"https://{host}/", f"https://{host}:"):
-                session.mount(prefix, _TrustingAdapter(**limits))
+        trusted = [f"https://{host}{end}" for host in settings.trusted_hosts for end in "/:"]
+        adapters = dict.fromkeys(("https://", "http://"), LimitedAdapter)
+        for prefix, kind in {**adapters, **dict.fromkeys(trusted, _TrustingAdapter)}.items():
+            adapter = kind(
+                max_retries=retry,
+                streamed=_LARGEST_ARCHIVE,
+                streamed_seconds=LONGEST_DOWNLOAD,
+            )
+            session.mount(prefix, adapter)
         # Only for who names such an index: no remote one may send us to local files.
         if any(_is_file(url) for url in index_urls(settings)):
             session.mount("file://", FolderAdapter())

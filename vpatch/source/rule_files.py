@@ -47,8 +47,7 @@ def read_yaml(tree: Tree, path: str, key: str, what: str) -> dict[str, Any]:
             where=path,
             hint=REPORT,
         ) from error
-    found: dict[str, Any] = document
-    return found
+    return dict(document)
 
 
 def read_text(tree: Tree, path: str) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     from pydantic import ValidationError
     from pydantic_core import ErrorDetails
@@ -46,7 +46,7 @@ def wrong_kind(wanted: Sequence[str], found: Any) -> str:
 def explained(details: ErrorDetails) -> str:
     """Say what is wrong with a value, without its key."""
     kind, found = details["type"], details["input"]
-    context: Mapping[str, Any] = details.get("ctx", {})
+    context = details.get("ctx", {})
     if kind in KINDS:
         return wrong_kind([KINDS[kind]], found)
     if kind in _LIMITS:

@@ -12,8 +12,9 @@ import json
 import math
 import os
 import sys
+from collections import defaultdict
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict
 
 import compressed_tensors
 import torch
@@ -54,7 +55,7 @@ class CannotQuantiseError(Exception):
 class WeightGroup:
     """One of the config's groups: its scheme, and what compresses it."""
 
-    def __init__(self, scheme: dict[str, Any], kind: str | None) -> None:
+    def __init__(self, scheme: object, kind: str | None) -> None:
         self.scheme = QuantizationScheme.model_validate(scheme)
         args = self.scheme.weights
         if args is None:
@@ -90,14 +91,35 @@ class WeightGroup:
         return None
 
 
+class MatrixPlace(TypedDict):
+    """Where a matrix is."""
+
+    path: str
+    offset: int
+    shape: tuple[int, ...]
+    dtype: str
+
+
+class MatrixOrder(MatrixPlace):
+    """A matrix to quantise; `vpatch.checkpoint.quantiser.Job` says what each value is."""
+
+    name: str
+    group: str
+    scale: str
+    rename: dict[str, str]
+    cast: dict[str, str]
+    power_of_two: bool
+    together: list[MatrixPlace]
+
+
 class Matrix:
     """A matrix in a file."""
 
-    def __init__(self, job: dict[str, Any]) -> None:
-        self.path = Path(job["path"])
-        self.offset = int(job["offset"])
-        self.rows, self.columns = job["shape"]
-        self.dtype = _DTYPES[job["dtype"]]
+    def __init__(self, place: MatrixPlace) -> None:
+        self.path = Path(place["path"])
+        self.offset = place["offset"]
+        self.rows, self.columns = place["shape"]
+        self.dtype = _DTYPES[place["dtype"]]
 
     def pieces(self, rows: int) -> Any:
         """Yield it from the top, so many rows at a time."""
@@ -123,103 +145,102 @@ class Work:
         self.groups: dict[str, WeightGroup] = {}
         self.parent = os.getppid()
 
-    def schemes(self, order: dict[str, Any]) -> dict[str, Any]:
+    def schemes(self, groups: dict[str, Any], kind: str | None) -> None:
         self.groups = {}
-        for key, scheme in order["groups"].items():
+        for key, scheme in groups.items():
             try:
-                self.groups[key] = WeightGroup(scheme, order["format"])
+                self.groups[key] = WeightGroup(scheme, kind)
             except (CannotQuantiseError, ValueError, KeyError, StopIteration) as error:
                 raise CannotQuantiseError(f"{key}: {error}") from error
-        return {"formats": {key: group.format for key, group in self.groups.items()}}
+        answer(formats={key: group.format for key, group in self.groups.items()})
 
-    def match(self, order: dict[str, Any]) -> dict[str, Any]:
+    def match(self, modules: list[list[str]], ignore: list[str]) -> None:
         """Find each module's group, None where there is none, and whether it is left out."""
         linear = torch.nn.Linear(1, 1, device="meta")
         targets = {
             target: key for key, group in self.groups.items() for target in group.scheme.targets
         }
-        found = []
-        for names in order["modules"]:
+        matches = []
+        for names in modules:
             hits = [hit for name in names for hit in match_targets(name, linear, targets)[:1]]
-            ignored = any(is_match(name, linear, order["ignore"]) for name in names)
-            found.append([targets[hits[0]] if hits else None, ignored])
-        return {"matches": found}
+            ignored = any(is_match(name, linear, ignore) for name in names)
+            matches.append([targets[hits[0]] if hits else None, ignored])
+        answer(matches=matches)
 
-    def layout(self, order: dict[str, Any]) -> dict[str, Any]:
-        """Say which tensors each matrix becomes: (name, dtype, shape)."""
-        known: dict[str, Any] = {}
-        found = []
-        for job in order["jobs"]:
+    def layout(self, jobs: list[MatrixOrder]) -> None:
+        """Say which tensors each matrix becomes: (name, dtype, shape, once)."""
+        known: dict[str, list[tuple[str, str, list[int], bool]]] = {}
+        layouts = []
+        for job in jobs:
             key = json.dumps([job[k] for k in ("group", "shape", "dtype", "scale", "rename")])
             if key not in known:
                 known[key] = self._layout(job)
-            found.append(known[key])
-        return {"layouts": found}
+            layouts.append(known[key])
+        answer(layouts=layouts)
 
-    def quantise(self, order: dict[str, Any]) -> dict[str, Any]:
+    def quantise(self, job: MatrixOrder, file: str, at: dict[str, int], once: list[str]) -> None:
         """Write the tensors of a matrix into a file; say how each is to be found there."""
-        group, matrix = self.groups[order["group"]], Matrix(order)
-        wide = self._wide(order, group, matrix)
-        file = os.open(order["file"], os.O_WRONLY)
+        group, matrix = self.groups[job["group"]], Matrix(job)
+        wide = self._wide(job, group, matrix)
+        target = os.open(file, os.O_WRONLY)
         try:
-            at: dict[str, int] = dict(order["at"])
-            digests: dict[str, Any] = {}
+            digests: dict[str, hashlib._Hash] = defaultdict(hashlib.sha256)
             for weight in matrix.pieces(self._rows(group, matrix.columns)):
-                for name, made in self._compress(group, weight, order, wide).items():
-                    if name in digests and name in order["once"]:
+                for name, tensor in self._compress(group, weight, job, wide).items():
+                    if name in digests and name in once:
                         continue
-                    data = memoryview(_bytes(made)).cast("B")
-                    digests.setdefault(name, hashlib.sha256()).update(data)
+                    data = memoryview(_bytes(tensor)).cast("B")
+                    digests[name].update(data)
                     done = 0
                     while done < len(data):
                         if os.getppid() != self.parent:
                             sys.exit("the vpatch that started this is gone")
-                        done += os.pwrite(file, data[done:], at[name] + done)
+                        done += os.pwrite(target, data[done:], at[name] + done)
                     at[name] += len(data)
-                answer({"read": weight.numel() * weight.dtype.itemsize})
+                answer(read=weight.numel() * weight.dtype.itemsize)
         finally:
-            os.close(file)
-        return {"digests": {name: digest.hexdigest() for name, digest in digests.items()}}
+            os.close(target)
+        answer(digests={name: digest.hexdigest() for name, digest in digests.items()})
 
     def _rows(self, group: WeightGroup, columns: int) -> int:
         return max(1, self.limit // columns // group.unit) * group.unit
 
-    def _layout(self, job: dict[str, Any]) -> Any:
+    def _layout(self, job: MatrixOrder) -> list[tuple[str, str, list[int], bool]]:
         group = self.groups[job["group"]]
         rows, columns = job["shape"]
         if refusal := group.refusal(rows, columns):
             raise CannotQuantiseError(f"{job['name']}: {refusal}")
 
-        def made(count: int) -> dict[str, torch.Tensor]:
+        def compressed(count: int) -> dict[str, torch.Tensor]:
             weight = torch.ones(count, columns, dtype=_DTYPES[job["dtype"]])
             ranges = (weight.min(), weight.max())
             return self._compress(group, weight, job, ranges)
 
-        one, two = made(group.unit), made(2 * group.unit)
+        one, two = compressed(group.unit), compressed(2 * group.unit)
         whole, rest = divmod(rows, group.unit)
-        last = made(rest) if rest else {}
-        found = []
+        last = compressed(rest) if rest else {}
+        layout = []
         for name, tensor in one.items():
             once = two[name].shape == tensor.shape
             shape = list(tensor.shape)
             if not once:
                 shape[0] = whole * shape[0] + (last[name].shape[0] if rest else 0)
-            found.append([name, _NAMES[tensor.dtype], shape, once])
-        return found
+            layout.append((name, _NAMES[tensor.dtype], shape, once))
+        return layout
 
-    def _wide(self, order: dict[str, Any], group: WeightGroup, matrix: Matrix) -> Any:
+    def _wide(self, job: MatrixOrder, group: WeightGroup, matrix: Matrix) -> Any:
         """Return the smallest and the largest value, where one scale is for all values."""
         if group.args.strategy not in _TENSOR_WIDE:
             return None
-        found: list[Any] = []
-        for one in (matrix, *map(Matrix, order["together"])):
+        ranges: list[Any] = []
+        for one in (matrix, *map(Matrix, job["together"])):
             whole = one.pieces(self._rows(group, one.columns))
-            found.extend((weight.min(), weight.max()) for weight in whole)
-        lows, highs = zip(*found, strict=True)
+            ranges.extend((weight.min(), weight.max()) for weight in whole)
+        lows, highs = zip(*ranges, strict=True)
         return torch.stack(lows).min(), torch.stack(highs).max()
 
     def _compress(
-        self, group: WeightGroup, weight: torch.Tensor, job: dict[str, Any], wide: Any
+        self, group: WeightGroup, weight: torch.Tensor, job: MatrixOrder, wide: Any
     ) -> dict[str, torch.Tensor]:
         """Return the tensors of some rows; `wide` is what `_wide` returns."""
         args, dtype = group.args, weight.dtype
@@ -266,37 +287,35 @@ def _ranges(weight: torch.Tensor, group: WeightGroup) -> tuple[torch.Tensor, tor
     return cut.amin(-1), cut.amax(-1)
 
 
-def _as_trunk(made: dict[str, torch.Tensor], job: dict[str, Any]) -> dict[str, torch.Tensor]:
-    """Give tensors the names and dtypes that the trunk has; `made` is of some rows."""
-    if "weight_shape" in made:
-        made["weight_shape"] = torch.tensor(job["shape"])
+def _as_trunk(tensors: dict[str, torch.Tensor], job: MatrixOrder) -> dict[str, torch.Tensor]:
+    """Give tensors the names and dtypes that the trunk has; they are of some rows."""
+    if "weight_shape" in tensors:
+        tensors["weight_shape"] = torch.tensor(job["shape"])
     for name, cast in job["cast"].items():
-        if name in made:
-            made[name] = made[name].to(_DTYPES[cast])
-    return {job["rename"].get(name, name): tensor for name, tensor in made.items()}
+        if name in tensors:
+            tensors[name] = tensors[name].to(_DTYPES[cast])
+    return {job["rename"].get(name, name): tensor for name, tensor in tensors.items()}
 
 
 def _bytes(tensor: torch.Tensor) -> Any:
     return tensor.detach().contiguous().flatten().view(torch.uint8).numpy()
 
 
-def answer(document: dict[str, Any]) -> None:
-    _ANSWERS.write(json.dumps(document) + "\n")
+def answer(**values: object) -> None:
+    _ANSWERS.write(json.dumps(values) + "\n")
     _ANSWERS.flush()
 
 
 def main() -> None:
     work = Work(int(sys.argv[1]))
-    answer({"compressed_tensors": compressed_tensors.__version__, "torch": torch.__version__})
+    answer(compressed_tensors=compressed_tensors.__version__, torch=torch.__version__)
     for line in sys.stdin:
         order = json.loads(line)
         try:
             with torch.no_grad():
-                found = getattr(work, order["op"])(order)
+                getattr(work, order.pop("op"))(**order)
         except CannotQuantiseError as error:
-            answer({"refused": str(error)})
-        else:
-            answer(found)
+            answer(refused=str(error))
 
 
 if __name__ == "__main__":

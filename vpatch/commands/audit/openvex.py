@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import hashlib
 import json
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from vpatch import __version__
 from vpatch.commands.audit.judge import Status
 
 if TYPE_CHECKING:
     from datetime import datetime
+
+    from pydantic import JsonValue
 
     from vpatch.commands.audit.judge import AuditFinding
     from vpatch.commands.audit.result import AuditedTree, AuditResult
@@ -36,16 +38,14 @@ def openvex(result: AuditResult, at: datetime) -> str:
     return json.dumps(document, indent=2) + "\n"
 
 
-def _statement(finding: AuditFinding, tree: AuditedTree) -> dict[str, Any]:
+def _statement(finding: AuditFinding, tree: AuditedTree) -> dict[str, JsonValue]:
     advisory = finding.advisory
-    statement: dict[str, Any] = {
-        "vulnerability": {"name": advisory.id, "aliases": list(advisory.aliases)},
-        "products": _products(tree),
-    }
+    vulnerability: dict[str, JsonValue] = {"name": advisory.id}
+    if advisory.aliases:
+        vulnerability["aliases"] = [*advisory.aliases]
     if advisory.summary:
-        statement["vulnerability"]["description"] = advisory.summary
-    if not advisory.aliases:
-        del statement["vulnerability"]["aliases"]
+        vulnerability["description"] = advisory.summary
+    statement: dict[str, JsonValue] = {"vulnerability": vulnerability, "products": _products(tree)}
     match finding.status:
         case Status.AFFECTED:
             patches = ", ".join(decision.patch.id for decision in finding.decisions)
@@ -61,12 +61,12 @@ def _statement(finding: AuditFinding, tree: AuditedTree) -> dict[str, Any]:
             return statement | _status("under_investigation", finding)
 
 
-def _status(status: str, finding: AuditFinding) -> dict[str, Any]:
+def _status(status: str, finding: AuditFinding) -> dict[str, JsonValue]:
     return {"status": status, "status_notes": finding.reason}
 
 
-def _products(tree: AuditedTree) -> list[dict[str, Any]]:
-    packages = [{"@id": one.purl} for one in tree.packages]
+def _products(tree: AuditedTree) -> list[JsonValue]:
+    packages: list[JsonValue] = [{"@id": one.purl} for one in tree.packages]
     if tree.image is None:
         return packages
     # A scanner of an image asks about the image, or about a package in it.

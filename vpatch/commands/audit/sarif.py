@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from vpatch import __version__
 from vpatch.commands.audit.judge import Status
 
 if TYPE_CHECKING:
+    from pydantic import JsonValue
+
     from vpatch.commands.audit.judge import AuditFinding
     from vpatch.commands.audit.result import AuditedTree, AuditResult
-    from vpatch.library.advisories import Advisory
     from vpatch.planning.state import Finding
 
 _SCHEMA = (
@@ -24,13 +25,13 @@ _OPEN = (Status.AFFECTED, Status.UNDER_INVESTIGATION, Status.UNKNOWN)
 
 def sarif(result: AuditResult) -> str:
     """Return the document: a result for each advisory that is open."""
-    found = [
+    findings = [
         (finding, tree)
         for tree in result.trees
         for finding in tree.stated
         if finding.status in _OPEN
     ]
-    rules = {finding.advisory.id: finding for finding, _ in found}
+    rules = {finding.advisory.id: finding for finding, _ in findings}
     driver = {
         "name": "vpatch",
         "version": __version__,
@@ -39,48 +40,45 @@ def sarif(result: AuditResult) -> str:
     order = list(rules)
     run = {
         "tool": {"driver": driver},
-        "results": [_result(one, tree, order) for one, tree in found],
+        "results": [_result(one, tree, order) for one, tree in findings],
     }
     return json.dumps({"$schema": _SCHEMA, "version": "2.1.0", "runs": [run]}, indent=2) + "\n"
 
 
-def _rule(finding: AuditFinding) -> dict[str, Any]:
+def _rule(finding: AuditFinding) -> dict[str, JsonValue]:
     advisory = finding.advisory
-    rule: dict[str, Any] = {
+    properties: dict[str, JsonValue] = {"tags": ["security", *sorted(advisory.aliases)]}
+    if finding.severity:
+        properties["security-severity"] = _SCORES[finding.severity]
+    page = next((one.url for one in advisory.references if one.type == "ADVISORY"), None)
+    return {
         "id": advisory.id,
         "shortDescription": {"text": advisory.summary or advisory.id},
-        "properties": {"tags": ["security", *sorted(advisory.aliases)]},
+        "properties": properties,
+        **({"helpUri": page} if page else {}),
     }
-    if finding.severity:
-        rule["properties"]["security-severity"] = _SCORES[finding.severity]
-    page = _page(advisory)
-    return rule | ({"helpUri": page} if page else {})
 
 
-def _page(advisory: Advisory) -> str | None:
-    return next((one.url for one in advisory.references if one.type == "ADVISORY"), None)
-
-
-def _result(finding: AuditFinding, tree: AuditedTree, rules: list[str]) -> dict[str, Any]:
+def _result(finding: AuditFinding, tree: AuditedTree, rules: list[str]) -> dict[str, JsonValue]:
     level = "note"
     if finding.status is Status.AFFECTED:
         level = "error" if finding.severity in {"high", "critical", None} else "warning"
     installed = ", ".join(map(str, tree.packages)) if tree.installed or tree.distributions else ""
     subject = f"{tree.subject} (installed: {installed})" if installed else tree.subject
     text = f"{subject}: {finding.status.replace('_', ' ')}. {finding.reason}"
-    result: dict[str, Any] = {
+    places: list[JsonValue] = [_location(one) for one in finding.places]
+    return {
         "ruleId": finding.advisory.id,
         "ruleIndex": rules.index(finding.advisory.id),
         "level": level,
         "message": {"text": text},
         "properties": {"packages": [one.purl for one in tree.packages]},
+        **({"locations": places} if places else {}),
     }
-    places = [_location(one) for one in finding.places]
-    return result | ({"locations": places} if places else {})
 
 
-def _location(place: Finding) -> dict[str, Any]:
-    physical: dict[str, Any] = {"artifactLocation": {"uri": place.path}}
+def _location(place: Finding) -> dict[str, JsonValue]:
+    physical: dict[str, JsonValue] = {"artifactLocation": {"uri": place.path}}
     if place.line is not None:
         physical["region"] = {"startLine": place.line}
     return {"physicalLocation": physical, "message": {"text": place.what}}

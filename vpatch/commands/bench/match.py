@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from vpatch.commands.bench.cells import LETTERS
 from vpatch.evidence.subject import differences as differences_of_subjects
+from vpatch.evidence.subject import subject_trees_of_records
 from vpatch.util.digest import short_digest
 
 if TYPE_CHECKING:
@@ -264,9 +265,6 @@ def _pins(one: BenchRecord, other: BenchRecord) -> Iterator[Difference]:
             continue
         if ours.engine.vllm != theirs.engine.vllm:
             yield Difference("pins", f"vLLM is {ours.engine.vllm} and {theirs.engine.vllm}")
-        subjects = (
-            [tree.model_dump(exclude_unset=True) for tree in subject]
-            for subject in (ours.subject, theirs.subject)
-        )
+        subjects = map(subject_trees_of_records, (ours.subject, theirs.subject))
         for what in differences_of_subjects(*subjects):
             yield Difference("pins", what)

@@ -22,7 +22,13 @@ from vpatch.commands.bench.servers import look_at
 from vpatch.declare.smoke import Needs
 from vpatch.engine.kinds import KINDS
 from vpatch.errors import UsageError
-from vpatch.evidence.subject import digest_of_subject, subject_of, subject_of_locks
+from vpatch.evidence.documents import document_of
+from vpatch.evidence.subject import (
+    digest_of_subject,
+    subject_trees,
+    subject_trees_of_locks,
+    subject_trees_of_records,
+)
 from vpatch.harness.models import ModelError, given, locate
 from vpatch.harness.sandbox import inherited, lay_over
 from vpatch.runs.matrix import MatrixPoint, merged_needs
@@ -51,6 +57,7 @@ if TYPE_CHECKING:
     from vpatch.declare.bench import Bench
     from vpatch.docker.engine import Docker
     from vpatch.engine.environment import Engine
+    from vpatch.evidence.records import SubjectTree
     from vpatch.harness.machine import Machine
     from vpatch.harness.sandbox import Sandbox
     from vpatch.harness.target import ExecutionTarget
@@ -111,7 +118,7 @@ class PlannedSide:
 
 def digest_of_trees(trees: Sequence[TreeRecord]) -> str:
     """Return the digest of a side's subject, the same on any machine."""
-    return digest_of_subject([tree.model_dump(exclude_unset=True) for tree in trees])
+    return digest_of_subject(subject_trees_of_records(trees))
 
 
 def subjects_of(
@@ -242,7 +249,7 @@ class Opening:
             trees = planned_trees(
                 self.context, point.found, self.stack, asked_for=bool(self.request.patches)
             )
-            subject = _trees(subject_of(trees.plans))
+            subject = _trees(subject_trees(trees.plans))
             needs = merged_needs(bench.needs, point.needs)
             what = _in_words(trees.version, subject, point)
             sides.append(PlannedSide(trees, what, subject, needs, point.said or None))
@@ -269,7 +276,7 @@ class Opening:
             PlannedSide(
                 trees_in_image(image),
                 _image_in_words(image),
-                _trees(subject_of_locks(*image.locks)),
+                _trees(subject_trees_of_locks(*image.locks)),
                 bench.needs,
             )
             for image, _ in found
@@ -288,7 +295,7 @@ class Opening:
         target, plans, version = engine_target(
             self.context, point.found, engine, self.stack, asked_for=bool(self.request.patches)
         )
-        subject = _trees(subject_of(plans))
+        subject = _trees(subject_trees(plans))
         opened = self._opened(_in_words(version, subject, point), subject, target)
         if not point.said:
             return opened
@@ -305,7 +312,7 @@ class Opening:
         opened = []
         for image, docker in found:
             target = image_target(image, docker, seen, gpus=bool(self.machine.gpus))
-            subject = _trees(subject_of_locks(*image.locks))
+            subject = _trees(subject_trees_of_locks(*image.locks))
             opened.append(self._opened(_image_in_words(image), subject, target))
         title = f"{first.lock.recipe or first.version}-{first.kind}-image"
         return self._ready(bench, opened, title)
@@ -408,8 +415,8 @@ def _alone(found: Sequence[Selection]) -> MatrixPoint:
     return MatrixPoint(None, None, None, Needs(), found)
 
 
-def _trees(subject: Iterable[object]) -> list[TreeRecord]:
-    return [TreeRecord.model_validate(tree) for tree in subject]
+def _trees(subject: Iterable[SubjectTree]) -> list[TreeRecord]:
+    return [TreeRecord.model_validate(document_of(tree)) for tree in subject]
 
 
 def _server_record(server: RunningServer) -> Server:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -37,7 +37,6 @@ if TYPE_CHECKING:
     from vpatch.checkpoint.findings import CheckpointFinding
     from vpatch.workspace.context import Context
 
-_STYLES: dict[str, dict[str, Any]] = {"text": {}, "title": {"bold": True}, "fault": {"fg": "red"}}
 _folder = click.argument("folder", metavar="PATH", type=click.Path(path_type=Path))
 _engine_option = click.option(
     "--engine",
@@ -254,7 +253,8 @@ def _left(folder: Path) -> tuple[list[CheckpointFinding], ExitCode]:
 
 def _print(lines: Iterable[report.Line]) -> None:
     for line in lines:
-        secho(line.text, **_STYLES[line.kind])
+        is_title = line.kind == "title"
+        secho(line.text, bold=is_title or None, fg="red" if line.kind == "fault" else None)
 
 
 def _print_findings(findings: Sequence[CheckpointFinding]) -> None:

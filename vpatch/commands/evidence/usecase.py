@@ -176,7 +176,7 @@ def _differences(context: Context, evidence: Evidence) -> list[str]:
         if record.points is not None:
             return _differences_of_points(context, evidence.folder, record, request)
         jobs = _selected(context, request, asked.get("point"))
-        changes = differences(record.subject, _subject_now(context, jobs))
+        changes = [*differences(record.subject, _subject_now(context, jobs))]
     except VpatchError as error:
         return [_difference("it cannot be planned", error)]
     recipe = asked["plan"] or asked["recipe"] or jobs[0].recipe
@@ -249,7 +249,7 @@ def _differences_of_test(context: Context, record: BehaviourTestRecord) -> list[
             return [f"{patch.id} has no proof {record.test.file} any more"]
         with ExitStack() as stack:
             plans = proof_plans(context, patch, proof, record.asked["vllm"], stack)
-        changes = differences(record.subject, subject_trees(plans.all_after))
+        changes = [*differences(record.subject, subject_trees(plans.all_after))]
     except VpatchError as error:
         return [_difference("it cannot be planned", error)]
     if digest_of((patch.folder / proof.test).read_bytes()) != record.test.digest:

@@ -63,15 +63,15 @@ def _renamed(candidate: Candidate, files: dict[str, bytes]) -> list[Declared]:
 
 
 def _with_names(edit: Declared, names: Mapping[str, str]) -> Declared:
-    found: Declared = {}
+    renamed: Declared = {}
     for key, value in edit.items():
         if isinstance(value, dict) and "from" in value:
-            found[key] = {**value, "from": names[value["from"]]}
+            renamed[key] = {**value, "from": names[str(value["from"])]}
         elif key == "diff":
-            found[key] = names[value]
+            renamed[key] = names[str(value)]
         else:
-            found[key] = value
-    return found
+            renamed[key] = value
+    return renamed
 
 
 def _free(name: str, content: bytes, files: Mapping[str, bytes]) -> str:

@@ -67,7 +67,7 @@ def effect_of(
         return None
     if all("none" in part for part in telling):
         return None  # what lacks some code need not be this change
-    return telling[0] if len(telling) == 1 else {"all": telling}
+    return telling[0] if len(telling) == 1 else {"all": [*telling]}
 
 
 def _placed(part: Declared, after: View) -> Declared:
@@ -78,9 +78,9 @@ def _placed(part: Declared, after: View) -> Declared:
     if site is None:
         return part
     if "within" in part:
-        same = files_with_root(part["within"], after.tree)
+        same = files_with_root(str(part["within"]), after.tree)
     else:
-        same = files_defining(part["find"], after.tree)
+        same = files_defining(str(part["find"]), after.tree)
     if same == {site.path}:
         return part
     return {**part, "files": glob_of(site.path, after.tree)}
@@ -88,7 +88,7 @@ def _placed(part: Declared, after: View) -> Declared:
 
 def effect_by_text(files: Sequence[FileChange], tree: Tree) -> Declared | None:
     """A predicate of the new lines of each hunk, for code that no pattern tells from the old."""
-    parts = [
+    parts: list[Declared] = [
         {"text": text, "files": glob_of_texts(file.path, tree, [text])}
         for file in files
         for text in _new_texts(
@@ -97,7 +97,7 @@ def effect_by_text(files: Sequence[FileChange], tree: Tree) -> Declared | None:
     ]
     if not parts:
         return None
-    return parts[0] if len(parts) == 1 else {"all": parts}
+    return parts[0] if len(parts) == 1 else {"all": [*parts]}
 
 
 def _sides(file: FileChange) -> tuple[bytes, bytes]:
@@ -125,7 +125,7 @@ def _only_imports(edit: Declared, files: Mapping[str, bytes]) -> bool:
         case {"add-import": _}:
             return True
         case {"insert": dict(snippet)}:
-            code = files[snippet["from"]].decode()
+            code = files[str(snippet["from"])].decode()
         case {"insert": str(code)} | {"rewrite": str(code)} | {"delete": str(code)}:
             pass
         case _:
@@ -143,21 +143,23 @@ def _shown_by(edit: Declared, files: Mapping[str, bytes], after: View) -> Iterat
     match edit:
         case {"rewrite": str(code)}:
             yield {"find": code, **where}
-        case {"set-value": value, "of": symbol}:
+        case {"set-value": value, "of": str(symbol)}:
             owner, _, name = symbol.rpartition(".")
             yield {"find": f"{name} = {value}", **({"within": owner} if owner else {}), **where}
         case {"add-keyword": dict(added), "find": str(find)} if find.endswith("(...)"):
             keywords = ", ".join(f"{name}={value}" for name, value in added.items())
             yield {"find": f"{find[:-4]}..., {keywords})", **where}
         case {"add-keyword": dict(added), "find": str(find)} if find.endswith("(...): ..."):
-            defaults = [f"{name}={value.rpartition(' = ')[2]}" for name, value in added.items()]
+            defaults = [
+                f"{name}={str(value).rpartition(' = ')[2]}" for name, value in added.items()
+            ]
             head = find.removesuffix("(...): ...")
             yield {"find": f"{head}(..., {', '.join(defaults)}, ...): ...", **where}
         case {"insert": dict(snippet)}:
-            code = files[snippet["from"]].decode()
-            yield from _inserted(code, snippet.get("name"), _outer(edit, where))
+            code = files[str(snippet["from"])].decode()
+            yield from _inserted(code, str(snippet.get("name", "")), _outer(edit, where))
         case {"insert": str(code)}:
-            yield from _inserted(code, None, _outer(edit, where))
+            yield from _inserted(code, "", _outer(edit, where))
         case {"delete": str(code)}:
             yield {"none": [{"find": code, **where}]}
         case _:
@@ -167,11 +169,11 @@ def _shown_by(edit: Declared, files: Mapping[str, bytes], after: View) -> Iterat
 def _shown_in_file(edit: Declared, files: Mapping[str, bytes], after: View) -> Iterator[Declared]:
     """What the new text of an edit looks like that does not go by meaning."""
     match edit:
-        case {"text": {"replace": replace}, "files": path}:
+        case {"text": {"replace": str(replace)}, "files": str(path)}:
             yield from _whole(replace, path, after)
-        case {"diff": name}:
+        case {"diff": str(name)}:
             yield from _shown_by_hunk(files[name].decode(), after)
-        case {"add-file": path, "from": file}:
+        case {"add-file": str(path), "from": str(file)}:
             yield from islice(whole_lines(files[file], path), 1)
 
 
@@ -199,14 +201,14 @@ def _outer(edit: Declared, where: Declared) -> Declared:
     """Where code is to be found that is inserted beside a definition: not in that definition."""
     anchor = str(edit.get("before") or edit.get("after") or "")
     if "within" in where and anchor.startswith(("def ", "class ")):
-        owner = where["within"].rpartition(".")[0]
+        owner = str(where["within"]).rpartition(".")[0]
         rest = {key: value for key, value in where.items() if key != "within"}
         return {**rest, "within": owner} if owner else rest
     return where
 
 
-def _inserted(code: str, name: str | None, where: Declared) -> Iterator[Declared]:
-    if name is not None:
+def _inserted(code: str, name: str, where: Declared) -> Iterator[Declared]:
+    if name:
         word = "class" if f"class {name}" in code else "def"
         yield {"find": f"{word} {name}{'(...)' if word == 'def' else ''}: ...", **where}
         return
@@ -219,7 +221,7 @@ def _inserted(code: str, name: str | None, where: Declared) -> Iterator[Declared
             yield {"find": text.replace("...", "(...)"), **where}
         elif isinstance(statement.node, ast.Try):
             body = statement.parts[0].body
-            yield from _inserted(dedent(source.lines_of(body.first, body.end)), None, where)
+            yield from _inserted(dedent(source.lines_of(body.first, body.end)), "", where)
         elif statement.parts:
             head = source.lines_of(statement.top, statement.parts[0].body.first).strip()
             yield {"find": f"{head}\n    ...", **where}

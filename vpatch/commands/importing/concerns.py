@@ -53,7 +53,7 @@ def concerns_of(files: Sequence[FileChange], before: View, after: View) -> Decla
     found = [definition_predicate(path, one, tree) for path, one in changed]
     found = [one for one in _distinct(found) if _holds_in(one, before, after)][:_MOST]
     if found:
-        return found[0] if len(found) == 1 else {"any": found}
+        return found[0] if len(found) == 1 else {"any": [*found]}
     kept = [definition_predicate(f.path, one, tree) for f in existing for one in _kept(f)]
     lines = (line for file in existing for line in _kept_lines(file, tree))
     kept.sort(key=_vagueness)
@@ -63,7 +63,7 @@ def concerns_of(files: Sequence[FileChange], before: View, after: View) -> Decla
 
 def _vagueness(declared: Declared) -> tuple[bool, bool]:
     """A name that one file alone has tells most, and a variable less than a function."""
-    return "files" in declared, " = $_" in declared["find"]
+    return "files" in declared, " = $_" in str(declared["find"])
 
 
 def _holds_in(declared: Declared, *views: View) -> bool:

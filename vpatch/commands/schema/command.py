@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from difflib import get_close_matches
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -15,7 +15,7 @@ from vpatch.errors import ExitCode, UsageError
 from vpatch.registry import RESULTS, schema_of
 
 if TYPE_CHECKING:
-    from pydantic import BaseModel
+    from pydantic import BaseModel, JsonValue
 
 _MODELS: dict[str, type[BaseModel]] = {
     "patch": PatchDeclaration,
@@ -49,7 +49,7 @@ def command(kind: str, words: tuple[str, ...]) -> ExitCode:
     return ExitCode.CLEAN
 
 
-def _schema_of(name: str) -> dict[str, Any]:
+def _schema_of(name: str) -> dict[str, JsonValue]:
     # As a file or a shell function may be called.
     known = {spelling: one for one in RESULTS for spelling in (one, one.replace(" ", "-"))}
     if name not in known:
@@ -63,6 +63,6 @@ def _schema_of(name: str) -> dict[str, Any]:
     return schema_of(known[name])
 
 
-def _print(schema: dict[str, Any]) -> None:
-    document = {"$schema": "https://json-schema.org/draft/2020-12/schema"} | schema
+def _print(schema: dict[str, JsonValue]) -> None:
+    document = {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema}
     click.echo(json.dumps(document, indent=2))

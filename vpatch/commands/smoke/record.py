@@ -150,7 +150,7 @@ def _measured(log: str, measured: Measured) -> CellRound:
         memory_bytes=measured.memory,
         gpu_memory_bytes=measured.gpu_memory,
         tokens_per_second=speed_of(measured),
-        speculative=measured.speculative and dict(measured.speculative),
+        speculative=measured.speculative and {**measured.speculative},
         counters=RoundCounters.model_validate(total(measured), from_attributes=True),
         passes={name: asdict(one) for name, one in measured.passes.items()},
         server=measured.server and asdict(measured.server),

@@ -112,7 +112,7 @@ def _texts_of(record: EvidenceRecord, place: str | None) -> Iterator[str]:
     what = f"The test in `{place}`" if place else "Further tests, not added here"
     on_top = record.proof.get("on-top-of")
     also = ""
-    if on_top:
+    if isinstance(on_top, list) and on_top:
         named = ", ".join(f"`{patch_id}`" for patch_id in on_top)
         also = f" (both with {named} applied as well, without which it does not run)"
     yield f"{what}, on {_where(record)}{also}:"

@@ -16,7 +16,7 @@ import signal
 import socket
 import stat
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -32,9 +32,13 @@ def main() -> None:
         limit = most if hard == resource.RLIM_INFINITY else min(most, hard)
         resource.setrlimit(number, (limit, limit))
     os.umask(0o022)
-    found = list(problems(task))
-    if found:
-        os.write(report, "; ".join(found).encode("utf-8", "replace")[:4000])
+    problems = [
+        *problems_of_rights(),
+        *problems_of_files(task["writable"], task["absent"]),
+        *problems_of_others(task["outside"], report),
+    ]
+    if problems:
+        os.write(report, "; ".join(problems).encode("utf-8", "replace")[:4000])
         sys.exit(1)
     os.write(report, b"confined\n")
     command = sys.argv[2:]
@@ -47,12 +51,6 @@ def main() -> None:
         reason = f"{command[0]}: {error.strerror}"
         os.write(report, reason.encode("utf-8", "replace"))
         sys.exit(127)
-
-
-def problems(task: dict[str, Any]) -> Iterator[str]:
-    yield from problems_of_rights()
-    yield from problems_of_files(task["writable"], task["absent"])
-    yield from problems_of_others(task["outside"], task["report"])
 
 
 def problems_of_rights() -> Iterator[str]:

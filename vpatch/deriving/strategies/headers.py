@@ -28,7 +28,7 @@ def parameters(case: Case) -> Iterator[Candidate]:
     added = _added(pair, old, new)
     if added:
         find = f"def {pair.old.name}(...): ..."
-        yield one("add-keyword", within({"find": find, "add-keyword": added}, scope))
+        yield one("add-keyword", within({"find": find, "add-keyword": {**added}}, scope))
     for left, right in _texts(pair, old, new):
         find, rewrite = (f"def {pair.old.name}({text}): ..." for text in (left, right))
         yield one("rewrite", within({"find": find, "rewrite": rewrite}, scope))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
-from vpatch.deriving.candidate import Candidate, Case
+from vpatch.deriving.candidate import Candidate, Case, Declared
 from vpatch.deriving.source_code import Definition
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ def new_imports(case: Case) -> Iterator[Candidate]:
 
 
 def _added(case: Case, names: Sequence[tuple[ast.stmt, ast.alias]]) -> Iterator[Candidate]:
-    edits = []
+    edits: list[Declared] = []
     for node, name in names:
         beside = _user_of(case, name.asname or name.name.partition(".")[0])
         if beside is None or name.name == "*":

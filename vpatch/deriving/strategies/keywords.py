@@ -24,7 +24,7 @@ def keywords(case: Case) -> Iterator[Candidate]:
     if added is None or not isinstance(call := inner.old, ast.Call):
         return
     for find in _calls(case, call):
-        yield one("add-keyword", within({"find": find, "add-keyword": added}, case.scope))
+        yield one("add-keyword", within({"find": find, "add-keyword": {**added}}, case.scope))
 
 
 def _added(pair: Pair) -> dict[str, str] | None:

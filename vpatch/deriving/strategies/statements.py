@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from vpatch.deriving.candidate import Candidate, Case, Declared, one, within
+from vpatch.deriving.candidate import Candidate, Case, one, within
 from vpatch.deriving.code import dedented, named, pattern
 
 if TYPE_CHECKING:
@@ -42,10 +42,10 @@ def regrouped(case: Case) -> Iterator[Candidate]:
     if not old or not new or case.difference.part is not None:
         return
     find = _patterns(case.before, old)
-    rewrite = "".join(case.after.lines_of(new[0].top, new[-1].end))
-    edit: Declared = {"find": find, "rewrite": dedented(rewrite).rstrip()}
-    if _is_fit(find) and _is_fit(edit["rewrite"]) and find != edit["rewrite"]:
-        yield one("rewrite", within(edit, case.scope))
+    lines = "".join(case.after.lines_of(new[0].top, new[-1].end))
+    rewrite = dedented(lines).rstrip()
+    if _is_fit(find) and _is_fit(rewrite) and find != rewrite:
+        yield one("rewrite", within({"find": find, "rewrite": rewrite}, case.scope))
 
 
 def _patterns(source: SourceCode, statements: Sequence[Statement]) -> str:

@@ -50,14 +50,16 @@ def _generate(job: dict[str, Any], tell: Any) -> None:
     tell("loaded", seconds=seconds, version=vllm.__version__, speculative=told)
     _beat_each_step(llm.llm_engine, tell)
     # What compiles or is allocated at the first request is not the speed that is asked about.
-    _pass(llm, job["prompts"], job["sampling"] | {"max_tokens": 2})
+    sampling = vllm.SamplingParams(**job["sampling"] | {"max_tokens": 2})
+    _pass(llm, job["prompts"], sampling)
     passes = [("prompts", list(range(len(job["prompts"]))), job["max_tokens"])]
     if job["long_tokens"]:
         passes.append(("long", [0], job["long_tokens"]))
     for name, asked, tokens in passes:
         prompts = [job["prompts"][number] for number in asked]
+        sampling = vllm.SamplingParams(**job["sampling"] | {"max_tokens": tokens})
         before, begun = _counters(llm), time.monotonic()
-        outputs = _pass(llm, prompts, job["sampling"] | {"max_tokens": tokens})
+        outputs = _pass(llm, prompts, sampling)
         seconds = time.monotonic() - begun
         # Plain numbers: their sum over one pass is what that pass counted.
         after = _counters(llm)
@@ -73,12 +75,10 @@ def _generate(job: dict[str, Any], tell: Any) -> None:
     tell("done")
 
 
-def _pass(llm: Any, prompts: list[Any], sampling: dict[str, Any]) -> list[Any]:
+def _pass(llm: Any, prompts: list[Any], sampling: Any) -> list[Any]:
     """Make one request of each prompt, all at once."""
-    from vllm import SamplingParams
-
     shaped = [{"prompt_token_ids": p} if isinstance(p, list) else p for p in prompts]
-    finished = llm.generate(shaped, SamplingParams(**sampling), use_tqdm=False)
+    finished = llm.generate(shaped, sampling, use_tqdm=False)
     return [
         {"tokens": list(o.token_ids), "text": o.text, "finish_reason": o.finish_reason}
         for request in finished
@@ -100,13 +100,10 @@ def _beat_each_step(engine: Any, tell: Any) -> None:
     engine.step = stepping
 
 
-def _counters(llm: Any) -> dict[str, Any]:
+def _counters(llm: Any) -> dict[str, float | list[float]]:
     """Return vLLM's own counters of speculative decoding; those of vectors are lists."""
-    found: dict[str, Any] = {}
-    for metric in llm.get_metrics():
-        if metric.name.startswith("vllm:spec_decode"):
-            found[metric.name] = list(metric.values) if hasattr(metric, "values") else metric.value
-    return found
+    metrics = [one for one in llm.get_metrics() if one.name.startswith("vllm:spec_decode")]
+    return {one.name: list(one.values) if hasattr(one, "values") else one.value for one in metrics}
 
 
 def _minus(after: Any, before: Any) -> Any:

@@ -42,7 +42,7 @@ SOURCE = ".py"
 MOST_MODULES = 20_000
 
 
-def say(answer: dict[str, Any]) -> None:
+def say(**answer: object) -> None:
     sys.stdout.write(f"\n{os.environ.get('VPATCH_MARK', '')}{json.dumps(answer)}\n")
     sys.stdout.flush()
 
@@ -131,7 +131,7 @@ def live_spec(name: str, folder: str) -> tuple[str, Any]:
 
 def machinery() -> dict[str, Any]:
     """Return the functions that import modules, by name."""
-    functions: dict[str, Any] = {name: getattr(builtins, name) for name in IMPORTING}
+    functions = {name: getattr(builtins, name) for name in IMPORTING}
     for module in (_bootstrap, _bootstrap_external, importlib):
         for name, value in list(vars(module).items()):
             if callable(value):
@@ -142,30 +142,29 @@ def machinery() -> dict[str, Any]:
     return functions
 
 
-def place_of(spec: Any) -> dict[str, Any]:
+def place_of(spec: Any) -> tuple[str | None, list[str]]:
     places = [] if spec is None else [str(one) for one in spec.submodule_search_locations or ()]
-    return {"origin": spec and spec.origin, "places": places}
+    return spec and spec.origin, places
 
 
 def main() -> None:
     if os.environ.get("VPATCH_SEES") == "all":
-        places = os.environ.get("PYTHONPATH")
-        sys.path[:0] = places.split(os.pathsep) if places else []
+        added = os.environ.get("PYTHONPATH")
+        sys.path[:0] = added.split(os.pathsep) if added else []
         sys.pycache_prefix = os.environ.get("PYTHONPYCACHEPREFIX") or None
     before = list(sys.path)
     path, codes = plain_path()
-    plain = place_of(importlib.machinery.PathFinder.find_spec("vllm", path))
+    origin, places = place_of(importlib.machinery.PathFinder.find_spec("vllm", path))
     say(
-        {
-            "executable": sys.executable,
-            "suffixes": importlib.machinery.EXTENSION_SUFFIXES,
-            "pycache": sys.pycache_prefix,
-            "path": path,
-            **plain,
-            "starting": [*codes, *customising(path)],
-        }
+        executable=sys.executable,
+        suffixes=importlib.machinery.EXTENSION_SUFFIXES,
+        pycache=sys.pycache_prefix,
+        path=path,
+        origin=origin,
+        places=places,
+        starting=[*codes, *customising(path)],
     )
-    listed = modules(plain["places"][0]) if plain["places"] else []
+    listed = modules(places[0]) if places else []
     expected = {one: plain_spec(*one) for one in listed}
     functions = machinery()
     # From here on, the environment's own code runs.
@@ -183,10 +182,10 @@ def main() -> None:
         if answer != wanted:
             importers[who] = importers.get(who, 0) + 1
     try:
-        live = place_of(importlib.util.find_spec("vllm"))
+        origin, places = place_of(importlib.util.find_spec("vllm"))
     except Exception:  # noqa: BLE001 - as above
-        live = place_of(None)
-    say({**live, "loaded": loaded, "importers": importers})
+        origin, places = place_of(None)
+    say(origin=origin, places=places, loaded=loaded, importers=importers)
 
 
 if __name__ == "__main__":

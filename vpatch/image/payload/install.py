@@ -17,9 +17,12 @@ import shutil
 import sys
 import tempfile
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Literal
 
-import verify
+if TYPE_CHECKING:
+    from vpatch.image.payload import verify
+else:
+    import verify
 
 
 class LaidTree:
@@ -27,9 +30,8 @@ class LaidTree:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self.manifest: dict[str, Any] = json.loads(
-            (folder / "manifest.json").read_text(encoding="utf-8")
-        )
+        text = (folder / "manifest.json").read_text(encoding="utf-8")
+        self.manifest: verify.Manifest = json.loads(text)
         name = verify.package_of(self.manifest)
         package = verify.locate(name)
         if package is None:
@@ -41,7 +43,7 @@ class LaidTree:
     @property
     def packages(self) -> Path:
         """The folder that the package lies in."""
-        return Path(self.package.parent)
+        return self.package.parent
 
     @property
     def files(self) -> list[Path]:
@@ -62,14 +64,14 @@ def main(folder: Path) -> None:
                 replace(tree.folder / "build" / "files", tree.packages, entry["path"], kept)
             forget_bytecode(tree.packages / entry["path"])
     # All are laid first: the patches of one tree may need those of another.
-    found = [verify.verify(tree.manifest) for tree in trees]
-    laid = [(tree, one) for tree, one in zip(trees, found, strict=True) if not tree.is_built]
+    answers = [verify.verify(tree.manifest) for tree in trees]
+    laid = [(tree, one) for tree, one in zip(trees, answers, strict=True) if not tree.is_built]
     broken = {module: why for _, one in laid for module, why in one["imports"].items()}
     old = not_importable_before([tree for tree, _ in laid], kept, broken)
-    problems = [problem for one in found for problem in problems_of(one, old)]
+    problems = [problem for one in answers for problem in problems_of(one, old)]
     if problems:
         sys.exit("the image is not what the lock says:\n" + "\n".join(problems))
-    for tree, one in zip(trees, found, strict=True):
+    for tree, one in zip(trees, answers, strict=True):
         unknown = {module: old[module] for module in one["imports"]}
         installed = {"package": str(tree.package), "not-importable": unknown}
         text = json.dumps(installed, indent=1) + "\n"
@@ -81,13 +83,13 @@ def main(folder: Path) -> None:
         give_time(tree, epoch)
 
 
-def problems_of(found: dict[str, Any], old: dict[str, str]) -> list[str]:
+def problems_of(answer: verify.ImageAnswer, old: dict[str, str]) -> list[str]:
     """Say what is wrong with a tree, but for modules that the base cannot import either."""
-    problems = [f"{one['path']}: {one['what']}" for one in found["problems"]]
-    problems += [f"{m} does not import: {e}" for m, e in found["imports"].items() if m not in old]
+    problems = [f"{one['path']}: {one['what']}" for one in answer["problems"]]
+    problems += [f"{m} does not import: {e}" for m, e in answer["imports"].items() if m not in old]
     return problems + [
         f"{patch}: {text}"
-        for patch, effect in found["probes"].items()
+        for patch, effect in answer["probes"].items()
         for text in effect["problems"]
     ]
 
@@ -104,16 +106,16 @@ def give_time(tree: LaidTree, epoch: int) -> None:
             os.utime(path, (epoch, epoch))
 
 
-def refuse(tree: LaidTree, state: str) -> None:
+def refuse(tree: LaidTree, state: Literal["before", "after"]) -> None:
     """End where the image's package is not the one that the patches were made for."""
     problems = []
     other = verify.other_release(tree.manifest, tree.package)
     if other:
         problems.append(f"it {other}")
     for entry in tree.manifest["files"]:
-        found = verify.digest_of(tree.packages / entry["path"])
-        if found != entry[state]:
-            problems.append(f"{entry['path']} is {found}, and was locked as {entry[state]}")
+        digest = verify.digest_of(tree.packages / entry["path"])
+        if digest != entry[state]:
+            problems.append(f"{entry['path']} is {digest}, and was locked as {entry[state]}")
     if problems:
         name = tree.manifest.get("tree", "vLLM")
         sys.exit(
@@ -159,19 +161,19 @@ def not_importable_before(
                 shutil.copyfile(before, file)
             else:
                 file.unlink()
-    unpatched = verify.ask_live({"modules": list(imports), "probes": {}})["imports"]
+    unpatched, _ = verify.ask_live({"modules": list(imports), "probes": {}})
     for file, content in patched.items():
         file.write_bytes(content)
     # The same reason, and not merely a reason.
     return {module: why for module, why in imports.items() if unpatched.get(module) == why}
 
 
-def report(manifest: dict[str, Any], found: dict[str, Any], old: dict[str, str]) -> None:
+def report(manifest: verify.Manifest, answer: verify.ImageAnswer, old: dict[str, str]) -> None:
     number = len(manifest["files"])
-    lines = [f"{number} file{'' if number == 1 else 's'} as locked, in {found['package']}"]
+    lines = [f"{number} file{'' if number == 1 else 's'} as locked, in {answer['package']}"]
     for module, why in old.items():
         lines.append(f"{module} is not importable here, nor was it in the base: {why}")
-    for patch, effect in found["probes"].items():
+    for patch, effect in answer["probes"].items():
         count = effect["held"]
         lines.append(
             f"{patch}: {count} name{'' if count == 1 else 's'} found to be the patched code"

@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any
 
 
-def installed(report: dict[str, Any]) -> list[dict[str, str | None]]:
-    found = []
+def installed(report: Any) -> list[dict[str, str | None]]:
+    packages = []
     for one in report["install"]:
         archive = one["download_info"].get("archive_info", {})
         hashes = archive.get("hashes", {})
@@ -23,20 +23,20 @@ def installed(report: dict[str, Any]) -> list[dict[str, str | None]]:
         algorithm, _, digest = archive.get("hash", "").partition("=")
         old = digest if algorithm == "sha256" else None
         metadata = one["metadata"]
-        found.append(
+        packages.append(
             {
                 "name": metadata["name"],
                 "version": metadata["version"],
                 "sha256": hashes.get("sha256", old),
             }
         )
-    return found
+    return packages
 
 
 if __name__ == "__main__":
-    packages = [
+    rows = [
         package
         for file in sys.argv[1:]
         for package in installed(json.loads(Path(file).read_text(encoding="utf-8")))
     ]
-    sys.stdout.write(json.dumps(packages, indent=1) + "\n")
+    sys.stdout.write(json.dumps(rows, indent=1) + "\n")

@@ -26,9 +26,54 @@ import sys
 import tempfile
 from pathlib import Path
 from types import CodeType, FunctionType, ModuleType
-from typing import Any
+from typing import Any, TypedDict
 
 _IMPORT_SECONDS = 600
+
+
+class ManifestFile(TypedDict):
+    """A file's `sha256:HEX` before and after the patches."""
+
+    path: str
+    before: str | None
+    after: str
+
+
+Manifest = TypedDict(
+    "Manifest",
+    {
+        "manifest-version": int,
+        "version": str,
+        "vllm": str,
+        "trees": list[str],
+        "tree": str,
+        "package": str,
+        "release": "str | None",
+        "mode": str,
+        "lock": str,
+        "files": list[ManifestFile],
+        "not-shipped": list[str],
+        "modules": list[str],
+        "probes": dict[str, list[dict[str, str]]],
+    },
+    total=False,
+)
+"""What is locked of a package: `version` to `trees` of vLLM, `tree` to `release` of another."""
+
+
+class Effect(TypedDict):
+    """What became of a patch's probes: `held` counts, the others say what and why."""
+
+    held: int
+    problems: list[str]
+    unknown: list[str]
+
+
+class ImageAnswer(TypedDict):
+    package: str | None
+    problems: list[dict[str, str]]
+    imports: dict[str, str]
+    probes: dict[str, Effect]
 
 
 def locate(package: str) -> Path | None:
@@ -38,33 +83,33 @@ def locate(package: str) -> Path | None:
     return Path(places[0]).resolve() if places else None
 
 
-def package_of(manifest: dict[str, Any]) -> str:
+def package_of(manifest: Manifest) -> str:
     """Return the name of the package that a manifest is of."""
-    name: str = manifest.get("package", "vllm")
-    return name
+    return manifest.get("package", "vllm")
 
 
-def other_release(manifest: dict[str, Any], package: Path) -> str | None:
+def other_release(manifest: Manifest, package: Path) -> str | None:
     """Say which release the package is of, where it is not the one that was locked."""
+    wanted: str | None
     if "vllm" in manifest:
-        name, found, wanted = "vLLM", _version_of(package), manifest["vllm"]
+        name, version, wanted = "vLLM", _version_of(package), manifest["vllm"]
     else:
         name, wanted = manifest["tree"], manifest["release"]
         try:
-            found = importlib.metadata.version(name).partition("+")[0]
+            version = importlib.metadata.version(name).partition("+")[0]
         except importlib.metadata.PackageNotFoundError:
-            found = None
+            version = None
         if wanted is None:
             return None
-    return None if found == wanted else f"has {name} {found}, and the lock is of {wanted}"
+    return None if version == wanted else f"has {name} {version}, and the lock is of {wanted}"
 
 
 def _version_of(package: Path) -> str | None:
     """Return the release, without the local part that a platform appends."""
     file = package / "_version.py"
     text = file.read_text(encoding="utf-8") if file.is_file() else ""
-    found = re.search(r"^__version__ = .*?'([^'+]+)", text, re.MULTILINE)
-    return found[1] if found else None
+    match = re.search(r"^__version__ = .*?'([^'+]+)", text, re.MULTILINE)
+    return match[1] if match else None
 
 
 def digest_of(file: Path) -> str | None:
@@ -76,11 +121,11 @@ def digest_of(file: Path) -> str | None:
 def bytecode_of(file: Path) -> list[Path]:
     """Return all compiled files that an import of a module might take, of any Python."""
     beside = file.with_suffix(".pyc")
-    found = sorted((file.parent / "__pycache__").glob(f"{file.stem}.*.pyc"))
-    return found + ([beside] if beside.exists() else [])
+    cached = sorted((file.parent / "__pycache__").glob(f"{file.stem}.*.pyc"))
+    return cached + ([beside] if beside.exists() else [])
 
 
-def verify(manifest: dict[str, Any]) -> dict[str, Any]:
+def verify(manifest: Manifest) -> ImageAnswer:
     """Compare an image with a manifest: files, bytecode, imports and effects."""
     name = package_of(manifest)
     package = locate(name)
@@ -97,18 +142,18 @@ def verify(manifest: dict[str, Any]) -> dict[str, Any]:
         problem = _file_problem(entry, digest_of(file), name) or _bytecode_problem(file)
         if problem:
             problems.append({"path": str(file), "what": problem})
-    live = ask_live(manifest)
-    return {"package": str(package), "problems": problems, **live}
+    imports, probes = ask_live(manifest)
+    return {"package": str(package), "problems": problems, "imports": imports, "probes": probes}
 
 
-def _file_problem(entry: dict[str, Any], found: str | None, name: str) -> str | None:
-    if found == entry["after"]:
+def _file_problem(entry: ManifestFile, digest: str | None, name: str) -> str | None:
+    if digest == entry["after"]:
         return None
-    if found is None:
+    if digest is None:
         return "it is missing"
-    if found == entry["before"]:
+    if digest == entry["before"]:
         return f"it is as before the patch: {name} was installed over it"
-    return f"it was changed: it is {found[:23]}, and the lock has {entry['after'][:23]}"
+    return f"it was changed: it is {digest[:23]}, and the lock has {entry['after'][:23]}"
 
 
 def _bytecode_problem(file: Path) -> str | None:
@@ -121,9 +166,9 @@ def _compiled(file: Path) -> CodeType:
     return compile(file.read_bytes(), str(file), "exec", dont_inherit=True)
 
 
-def ask_live(manifest: dict[str, Any]) -> dict[str, Any]:
+def ask_live(manifest: Manifest) -> tuple[dict[str, str], dict[str, Effect]]:
     """Import in a process apart: a library that dies takes its process with it, and no more."""
-    modules: list[str] = list(manifest["modules"])
+    modules = list(manifest["modules"])
     imports: dict[str, str] = {}
     while True:
         answers, end = _live_process({**manifest, "modules": modules})
@@ -136,12 +181,13 @@ def ask_live(manifest: dict[str, Any]) -> dict[str, Any]:
         imports[fatal] = f"the process that imports it {end}"
         modules.remove(fatal)
     if probes is None:
-        gone = {"held": 0, "problems": [f"cannot be asked for: the process {end}"], "unknown": []}
+        problem = f"cannot be asked for: the process {end}"
+        gone: Effect = {"held": 0, "problems": [problem], "unknown": []}
         probes = {patch: gone for patch, asked in manifest["probes"].items() if asked}
-    return {"imports": imports, "probes": probes}
+    return imports, probes
 
 
-def _live_process(manifest: dict[str, Any]) -> tuple[list[dict[str, Any]], str]:
+def _live_process(manifest: Manifest) -> tuple[list[Any], str]:
     """Run `live` once; return its answers as far as they came, and how it ended."""
     with tempfile.TemporaryDirectory() as name:
         job, result = Path(name, "job.json"), Path(name, "result.json")
@@ -158,7 +204,7 @@ def _live_process(manifest: dict[str, Any]) -> tuple[list[dict[str, Any]], str]:
         return [json.loads(line) for line in lines], end
 
 
-def live(manifest: dict[str, Any], result: Path) -> None:
+def live(manifest: Manifest, result: Path) -> None:
     """Import each module and ask for each probe; write an answer a line, as they come."""
     broken = {}
     with result.open("w", encoding="utf-8") as answers:
@@ -170,13 +216,13 @@ def live(manifest: dict[str, Any], result: Path) -> None:
                 error = broken[name] = f"{type(caught).__name__}: {caught}".splitlines()[0]
             answers.write(json.dumps({"module": name, "error": error}) + "\n")
             answers.flush()
-        found = {patch: _effect(probes, broken) for patch, probes in manifest["probes"].items()}
-        answers.write(json.dumps({"probes": found}) + "\n")
+        effects = {patch: _effect(probes, broken) for patch, probes in manifest["probes"].items()}
+        answers.write(json.dumps({"probes": effects}) + "\n")
 
 
-def _effect(probes: list[dict[str, str]], broken: dict[str, str]) -> dict[str, Any]:
-    """Ask all probes of a patch: `held` counts, `problems` and `unknown` say what and why."""
-    effect: dict[str, Any] = {"held": 0, "problems": [], "unknown": []}
+def _effect(probes: list[dict[str, str]], broken: dict[str, str]) -> Effect:
+    """Ask all probes of a patch."""
+    effect: Effect = {"held": 0, "problems": [], "unknown": []}
     for probe in probes:
         where = f"{probe['module']}:{probe['name']}"
         if probe["module"] not in sys.modules or probe["module"] in broken:
@@ -301,8 +347,8 @@ def main() -> None:
         os._exit(0)
     if sys.argv[1] == "--locate":
         places = {name: locate(name) for name in sys.argv[3:]}
-        found = {name: None if place is None else str(place) for name, place in places.items()}
-        Path(sys.argv[2]).write_text(json.dumps(found), encoding="utf-8")
+        folders = {name: None if place is None else str(place) for name, place in places.items()}
+        Path(sys.argv[2]).write_text(json.dumps(folders), encoding="utf-8")
         return
     outcome = verify(json.loads(Path(sys.argv[1]).read_text(encoding="utf-8")))
     Path(sys.argv[2]).write_text(json.dumps(outcome), encoding="utf-8")
