@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
@@ -35,9 +36,9 @@ if TYPE_CHECKING:
     from vpatch.commands.smoke.checks import Check
     from vpatch.commands.smoke.run import CellResult, CellRun
     from vpatch.declare.smoke import Smoke
-    from vpatch.evidence.records import OptionValue, SubjectTree
+    from vpatch.evidence.records import JsonObject, OptionValue, SubjectTree
     from vpatch.harness.machine import Machine
-    from vpatch.harness.measured import Measured
+    from vpatch.harness.measured import Measured, Pass, Served
     from vpatch.harness.models import PreparedModel
     from vpatch.harness.target import ImageFacts, Phase
     from vpatch.library.patch import Patch
@@ -142,6 +143,12 @@ def _round(visit: CellRun) -> CellRound:
     return one.model_copy(update={"node": visit.there.node, "lost": lost})
 
 
+def _as_json(measured: Pass | Served) -> JsonObject:
+    """Figures as a record has them: with lists, and each number as it was measured."""
+    document: JsonObject = json.loads(json.dumps(asdict(measured)))
+    return document
+
+
 def _measured(log: str, measured: Measured) -> CellRound:
     fault = measured.fault
     return CellRound(
@@ -152,8 +159,8 @@ def _measured(log: str, measured: Measured) -> CellRound:
         tokens_per_second=speed_of(measured),
         speculative=measured.speculative and {**measured.speculative},
         counters=RoundCounters.model_validate(total(measured), from_attributes=True),
-        passes={name: asdict(one) for name, one in measured.passes.items()},
-        server=measured.server and asdict(measured.server),
+        passes={name: _as_json(one) for name, one in measured.passes.items()},
+        server=measured.server and _as_json(measured.server),
         fault=fault and RoundFault.model_validate(fault, from_attributes=True),
     )
 
