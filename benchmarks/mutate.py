@@ -17,7 +17,7 @@ decides, and the verdict follows:
 
 Families of mutations have one of four marks: harmless, curing, moving (the defect stays, in another
 shape or at another place) and meaning (the meaning changed). A mutant counts only if it compiles
-and the oracle agrees with the mark. See docs/explanation/states.md.
+and the oracle agrees with the mark. See benchmarks/RESULTS.md.
 
 Ends with 1 where vpatch crashes, or where a decision is wrong and not marked as a new shape.
 """

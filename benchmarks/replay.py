@@ -36,15 +36,14 @@ if TYPE_CHECKING:
 
     from vpatch.library.patch import Patch
 
-_HEAD = """# Where a person looks again
+_HEAD = """# Definitions that changed between releases
 
-Between these releases, the patch on the left fits, but upstream changed the definitions on the
-right. `vpatch bump` says `look again` there. To read the upstream diff of each definition, name a
-recipe with the patch that pins the older release: `vpatch bump RECIPE --to VERSION --diff`.
+Between these releases, the patch fits, but upstream changed the definition. `vpatch bump` says
+`look again` there. To read the upstream diff of each definition, name a recipe that has the patch
+and pins the older release: `vpatch bump RECIPE --to VERSION --diff`.
 [Move to a new release](../how-to/bump.md#look-again) walks through two of them.
 
-`python benchmarks/replay.py --markdown docs/reference/look-again.md` writes this page, and
-`--diffs FILE` writes one with all upstream diffs.
+<!-- generated: python benchmarks/replay.py --markdown docs/reference/look-again.md -->
 """
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import re
 import shutil
@@ -23,7 +22,6 @@ from vpatch.codemods import SiteTransformer
 from vpatch.codemods.allowed import LIBCST, PURE, VPATCH
 from vpatch.codemods.inputs import inputs_of
 from vpatch.console.document import Envelope, ErrorOutput
-from vpatch.console.plans import DecisionOutput, FindingOutput, TreeOutput
 from vpatch.declare.bench import Bench
 from vpatch.declare.edits import VERBS
 from vpatch.declare.patch import PatchDeclaration
@@ -37,7 +35,7 @@ from vpatch.evidence.records import BehaviourTestRecord, SmokeRecord
 from vpatch.library.catalog import find_library
 from vpatch.library.shapes import BehaviourOnRelease, KnownShape, Shapes
 from vpatch.main import cli
-from vpatch.registry import RESULTS, model_of
+from vpatch.registry import RESULTS
 
 
 def blocks(name):
@@ -353,22 +351,6 @@ def test_every_key_of_a_lock_is_named():
     assert unnamed(keys, "reference/lock.md") == set()
 
 
-def rows_of_results():
-    """The row of each command in the table of results, by the command's name."""
-    table = page("reference/json.md").partition("## By command")[2].partition("## A tree")[0]
-    return dict(re.findall(r"^\| `([a-z -]+)` \| (.*) \|$", table, re.MULTILINE))
-
-
-def test_the_results_of_all_commands_with_json_are_in_the_table():
-    assert set(rows_of_results()) == set(with_json(cli)) == set(RESULTS)
-
-
-@pytest.mark.parametrize("command", RESULTS)
-def test_every_key_of_a_result_is_in_its_row(command):
-    row = rows_of_results()[command]
-    assert {key for key in model_of(command).model_fields if f"`{key}`" not in row} == set()
-
-
 def with_json(group):
     context = click.Context(group)
     for name in group.list_commands(context):
@@ -380,15 +362,13 @@ def with_json(group):
                 yield f"{name} {below}"
 
 
-def test_the_keys_of_a_tree_and_of_the_envelope_are_described():
-    text = page("reference/json.md")
-    envelope, _, tree = text.partition("## A tree")
-    for part, models in (
-        (envelope, (Envelope, ErrorOutput)),
-        (tree, (TreeOutput, DecisionOutput, FindingOutput)),
-    ):
-        keys = {key for model in models for key in model.model_fields}
-        assert {key for key in keys if f"`{key}`" not in part} == set()
+def test_all_commands_with_json_have_a_result():
+    assert set(with_json(cli)) == set(RESULTS)
+
+
+def test_the_keys_of_the_envelope_are_described():
+    keys = {key for model in (Envelope, ErrorOutput) for key in model.model_fields}
+    assert {key for key in keys if f"`{key}`" not in page("reference/json.md")} == set()
 
 
 @pytest.mark.slow
@@ -505,9 +485,7 @@ def test_every_key_of_a_record_of_shapes_is_described():
 
 
 def test_the_table_of_proofs_is_made_from_the_record():
-    spec = importlib.util.spec_from_file_location("proof_table", ROOT / "docs" / "proof_table.py")
-    proof_table = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(proof_table)
+    proof_table = documents.script("proof_table")
     needed = KnownShape(releases=("0.9.0", "0.10.0"), state="needed", variant=None, definitions={})
     absent = KnownShape(releases=("0.11.0",), state="absent", variant=None, definitions={})
     result = BehaviourOnRelease(
@@ -531,3 +509,10 @@ def test_the_table_of_proofs_is_made_from_the_record():
     made = proof_table.on_page_markdown(page("explanation/shapes.md"))
     assert proof_table.MARK not in made
     assert proof_table.on_page_markdown("text") == "text"
+
+
+@pytest.mark.parametrize("name", ["errors.md", "json-keys.md"])
+def test_a_generated_page_is_what_the_code_says(name):
+    assert page(f"reference/{name}") == documents.script("generate").PAGES[name](), (
+        "run: python docs/generate.py"
+    )

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-# The fuzzer gives the figures of docs/explanation/states.md.
+# benchmarks/RESULTS.md describes the fuzzer.
 pytestmark = [pytest.mark.slow, pytest.mark.full]
 
 BENCHMARKS = Path(__file__).parents[1] / "benchmarks"

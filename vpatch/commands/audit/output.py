@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import TYPE_CHECKING, Literal, Self
+from typing import TYPE_CHECKING, Self
 
 from vpatch.commands.audit.judge import Status
 from vpatch.console.document import OutputModel
 from vpatch.console.plans import FindingOutput
+from vpatch.declare.patch import Severity
 from vpatch.planning.state import State
 
 if TYPE_CHECKING:
@@ -31,7 +32,7 @@ class AdvisoryOutput(OutputModel):
     id: str
     aliases: list[str]
     summary: str
-    severity: Literal["low", "moderate", "high", "critical"] | None
+    severity: Severity | None
     """Null if nobody says it."""
     status: Status
     """`unknown` if vpatch has no patch that could tell."""

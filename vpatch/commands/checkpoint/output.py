@@ -32,7 +32,7 @@ class CheckpointFindingOutput(OutputModel):
     hint: str | None
     """What to do next."""
     fault: bool
-    """Whether it stands in the way; if not, it is a note."""
+    """Whether it keeps MTP out; if not, it is a note."""
 
 
 class ShardsOutput(OutputModel):
@@ -339,7 +339,7 @@ class QuantiseOutput(OutputModel):
 
     quantised: QuantisedOutput
     findings: list[CheckpointFindingOutput]
-    """What still stands in the way of MTP."""
+    """What still keeps MTP out."""
 
     @classmethod
     def of(cls, done: Quantised, findings: Iterable[CheckpointFinding]) -> Self:
@@ -370,7 +370,7 @@ class GraftOutput(OutputModel):
     quantised: QuantisedOutput | None
     """What was quantised, if the trunk is."""
     findings: list[CheckpointFindingOutput]
-    """What still stands in the way of MTP."""
+    """What still keeps MTP out."""
 
     @classmethod
     def of(cls, done: Grafted, findings: Iterable[CheckpointFinding]) -> Self:
