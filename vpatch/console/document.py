@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Generic, Literal, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, Generic, Literal, TypeVar
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import AliasChoices, AliasPath, BaseModel, BeforeValidator, ConfigDict, Field
 
 from vpatch.errors import ManyErrors
 
@@ -17,15 +17,30 @@ if TYPE_CHECKING:
 
 
 class OutputModel(BaseModel):
-    """A part of a document. Every key is always there; its value is null if there is none."""
+    """A part of a document. Every key is always there; its value is null if there is none.
+
+    It is made of an object with the same attributes; `read_from` names those that differ.
+    """
 
     model_config = ConfigDict(
         extra="forbid",
         frozen=True,
         from_attributes=True,
+        populate_by_name=True,
         serialize_by_alias=True,
         use_attribute_docstrings=True,
     )
+
+
+Sorted = Annotated[list[str], BeforeValidator(sorted)]
+
+
+def read_from(*paths: str) -> Any:
+    """Declare the attribute that a key is read from, such as `plan.pin.version`.
+
+    Of several, it is the first one that is there.
+    """
+    return Field(validation_alias=AliasChoices(*(AliasPath(*path.split(".")) for path in paths)))
 
 
 Result = TypeVar("Result", bound=OutputModel)

@@ -106,6 +106,13 @@ def folder_option(*names: str, old: str, **settings: Any) -> Callable[[_F], _F]:
     return click.option(*names, cls=RenamedOption, old=old, type=FOLDER, **settings)
 
 
+checkout_option = folder_option(
+    "--checkout",
+    old="--to",
+    help="Folder of the checkout  [default: .vpatch/TREE-VERSION in the project]",
+)
+
+
 evidence_dir_option = folder_option(
     "--evidence-dir",
     old="--from",

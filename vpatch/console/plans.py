@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal, Self
+from typing import TYPE_CHECKING, Annotated, Literal, Self
 
-from vpatch.console.document import OutputModel
+from pydantic import BeforeValidator
+
+from vpatch.console.document import OutputModel, read_from
 from vpatch.planning.proven import proof_of
 from vpatch.planning.state import State
 
@@ -82,7 +84,7 @@ class DecisionOutput(OutputModel):
             disagreement=decision.disagreement,
             places=decision.places,
             files=sorted(decision.changes),
-            findings=[FindingOutput.model_validate(one) for one in decision.findings],
+            findings=decision.findings,
             new_shape=decision.new_shape,
             shape=_shape_of(decision, tree),
         )
@@ -94,40 +96,31 @@ def _shape_of(decision: Decision, tree: str) -> ShapeOutput | None:
         return None
     proof = proof_of(shapes, tree, shape.known[-1]).by if shape.known and shapes else None
     return ShapeOutput(
-        definitions=dict(shape.definitions),
-        known=list(shape.known),
+        definitions=shape.definitions,
+        known=shape.known,
         proof=proof,
         nearest=shape.nearest,
-        differing=[ChangedDefinitionOutput.model_validate(one) for one in shape.differing],
+        differing=shape.differing,
         stale=shape.stale,
     )
+
+
+def _decisions_of(plan: Plan) -> list[DecisionOutput]:
+    return [DecisionOutput.of(decision, plan.pin.tree) for decision in plan.decisions]
 
 
 class TreeOutput(OutputModel):
     """A pinned tree, and what each patch means for it."""
 
-    tree: str
+    tree: str = read_from("plan.pin.tree")
     """The name of the distribution, such as `vllm`."""
-    version: str | None
-    ref: str | None
+    version: str | None = read_from("plan.pin.version")
+    ref: str | None = read_from("plan.pin.ref")
     """The git commit or tag; null for a release."""
-    origin: str
+    origin: str = read_from("plan.pin.origin")
     """Where the tree was found."""
-    digest: str
+    digest: str = read_from("plan.pin.digest")
     """The digest of the tree's content, `sha256:HEX`."""
     recipe: str | None
     """The recipe that chose the patches."""
-    decisions: list[DecisionOutput]
-
-    @classmethod
-    def of(cls, plan: Plan, recipe: str | None) -> Self:
-        pin = plan.pin
-        return cls(
-            tree=pin.tree,
-            version=pin.version,
-            ref=pin.ref,
-            origin=pin.origin,
-            digest=pin.digest,
-            recipe=recipe,
-            decisions=[DecisionOutput.of(decision, pin.tree) for decision in plan.decisions],
-        )
+    decisions: Annotated[list[DecisionOutput], BeforeValidator(_decisions_of)] = read_from("plan")

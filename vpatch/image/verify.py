@@ -54,6 +54,7 @@ class Verified:
     other.
     """
 
+    name: str
     image: str
     lock: LockFile
     package: str
@@ -108,6 +109,7 @@ def verify_image(docker: Docker, name: str, lock: LockFile | None, progress: Pro
             package = package or there
         task.done()
     return Verified(
+        name,
         image.id,
         lock,
         package,

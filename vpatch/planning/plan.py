@@ -32,6 +32,7 @@ from vpatch.planning.shape import SHAPED, shape_of, watched
 from vpatch.planning.state import Change, Decision, Finding, Plan, State
 from vpatch.planning.view import UnparsableFile, View
 from vpatch.trust.decision import UntrustedError
+from vpatch.util.plural import counted
 
 if TYPE_CHECKING:
     from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
@@ -105,15 +106,15 @@ def plan(
     """
     answers = Answers() if answers is None else answers
     pristine = View(tree, answers=answers)
-    decisions = _decide_all(
+    decisions = _decide_series(
         patches, pristine, findings_for=findings_for, alone=alone, remember=remember, shapes=shapes
     )
     answers.save()
-    found = [replace(d, disagreement=_disagreement(d, tree)) for d in decisions.values()]
-    return Plan(tree.pin, tuple(found))
+    compared = (replace(d, disagreement=_disagreement(d, tree)) for d in decisions.values())
+    return Plan(tree.pin, tuple(compared))
 
 
-def _decide_all(
+def _decide_series(
     patches: Sequence[Patch],
     pristine: View,
     *,
@@ -127,12 +128,12 @@ def _decide_all(
     for patch in order(patches):
         if patch.id in alone:
             series = [*_required(patch, patches), patch]
-            own = _decide_all(
+            own = _decide_series(
                 series, pristine, findings_for=findings_for, remember=remember, shapes=shapes
             )
             decisions[patch.id] = own[patch.id]
             continue
-        decision, after = _decided(
+        decision, after = _decide_patch(
             patch, view, pristine, carried, findings_for, remember=remember, shapes=shapes
         )
         met = {other: d for other, d in decisions.items() if other not in alone}
@@ -147,7 +148,7 @@ def _decide_all(
     return decisions
 
 
-def _decided(
+def _decide_patch(
     patch: Patch,
     view: View,
     pristine: View,
@@ -176,14 +177,14 @@ def _decided(
 def _required(patch: Patch, patches: Sequence[Patch]) -> list[Patch]:
     """Those of some patches that one requires, and that these require."""
     by_id = {other.id: other for other in patches}
-    found: dict[str, Patch] = {}
-    left = list(patch.relations.requires)
-    while left:
-        required = left.pop()
-        if required in by_id and required not in found:
-            found[required] = by_id[required]
-            left += by_id[required].relations.requires
-    return [other for other in patches if other.id in found]
+    required: set[str] = set()
+    pending = list(patch.relations.requires)
+    while pending:
+        patch_id = pending.pop()
+        if patch_id in by_id and patch_id not in required:
+            required.add(patch_id)
+            pending += by_id[patch_id].relations.requires
+    return [other for other in patches if other.id in required]
 
 
 def _with_shape(decision: Decision, decider: _Decider, pristine: View) -> Decision:
@@ -229,7 +230,7 @@ def _blame(
 
     One that only finds its work done by an earlier patch is a conflict too: upstream has done none.
     """
-    alone, _ = _decided(
+    alone, _ = _decide_patch(
         decision.patch, pristine, pristine, frozenset(), "none", remember=remember, shapes=True
     )
     if alone.state is not State.NEEDED:
@@ -292,29 +293,28 @@ class _Decider:
     def decide(self) -> tuple[Decision, View]:
         """The decision, and the view after the patch where it is needed."""
         begun = time.monotonic()
-        decision, view = self._decided()
+        try:
+            decision, view = self._read_state()
+        except UnparsableFile as error:
+            decision, view = self._conflict(f"{error.where} {error.what}")
+        except RecursionError:
+            decision, view = self._conflict("the code that it is about is nested too deeply")
+        except (UntrustedError, CodemodError, TooManyGapsError) as error:
+            # One patch whose code fails, or may not run, says nothing of the others.
+            reason = f"{error.where}: {error.what}\nnext: {error.hint}"
+            untrusted = isinstance(error, UntrustedError)
+            state = State.UNTRUSTED if untrusted else State.CONFLICT
+            decision, view = Decision(self.patch, state, reason), self.view
         seconds = time.monotonic() - begun
         _log.info("%s is %s: %.2f s", self.patch.id, decision.state, seconds)
         return decision, view
 
-    def _decided(self) -> tuple[Decision, View]:
-        try:
-            return self._decide()
-        except UnparsableFile as error:
-            reason = f"{error.where} {error.what}"
-            return Decision(self.patch, State.CONFLICT, reason), self.view
-        except RecursionError:
-            reason = "the code that it is about is nested too deeply"
-            return Decision(self.patch, State.CONFLICT, reason), self.view
-        except UntrustedError as error:
-            reason = f"{error.where}: {error.what}\nnext: {error.hint}"
-            return Decision(self.patch, State.UNTRUSTED, reason), self.view
-        except (CodemodError, TooManyGapsError) as error:
-            # One patch whose code fails says nothing of the others.
-            reason = f"{error.where}: {error.what}\nnext: {error.hint}"
-            return Decision(self.patch, State.CONFLICT, reason), self.view
+    def _conflict(
+        self, reason: str, notes: Iterable[Finding] = (), variant: str | None = None
+    ) -> tuple[Decision, View]:
+        return Decision(self.patch, State.CONFLICT, reason, tuple(notes), variant), self.view
 
-    def _decide(self) -> tuple[Decision, View]:
+    def _read_state(self) -> tuple[Decision, View]:
         declaration = self.patch.declaration
         concerned = self._probe(declaration.concerns)
         if not concerned.holds:
@@ -340,11 +340,12 @@ class _Decider:
         for other in fitting[1:]:
             if other.view.files != fitting[0].view.files:
                 names = f"{fitting[0].variant.name} and {other.variant.name}"
-                reason = f"the variants {names} both fit, with different results"
-                return Decision(self.patch, State.CONFLICT, reason, tuple(notes)), self.view
+                return self._conflict(
+                    f"the variants {names} both fit, with different results", notes
+                )
         if fitting:
             return self._fitting(fitting[0], notes)
-        return self._conflict(attempts, sorted({f.path for f in concerned.found}), notes)
+        return self._mismatching(attempts, sorted({f.path for f in concerned.found}), notes)
 
     def _attempt(self, variant: BoundVariant) -> _Attempt:
         results: list[EditResult] = []
@@ -373,9 +374,7 @@ class _Decider:
             if effect is not None:
                 missing = lacks(effect, self.view)
                 reason = f"every place is as the patch makes it, but the tree still {missing}"
-                return Decision(
-                    self.patch, State.CONFLICT, reason, tuple(notes), variant=name
-                ), self.view
+                return self._conflict(reason, notes, name)
             decision, view = self._present("every place already is as the patch makes it", notes)
             return replace(decision, variant=name), view
         changes = {
@@ -384,24 +383,17 @@ class _Decider:
             if text != self.view.read(path)
         }
         broken = broken_promise(attempt.variant, effect, changes, attempt.view)
+        if broken is None and effect is None:
+            broken = _repeated(attempt)
         if broken is not None:
-            return Decision(
-                self.patch, State.CONFLICT, broken, tuple(notes), variant=name
-            ), self.view
-        repeated = _repeated(attempt) if effect is None else None
-        if repeated is not None:
-            return Decision(
-                self.patch, State.CONFLICT, repeated, tuple(notes), variant=name
-            ), self.view
+            return self._conflict(broken, notes, name)
         if self.located:
             notes += _unused(changes)
         places = sum(found.todo for result in attempt.results for found in result.found)
         if self.patch.id in self.carried:
-            reason = f"the tree's lock names the patch, and {_number(places, 'place')} lack it"
-            return Decision(
-                self.patch, State.CONFLICT, reason, tuple(notes), variant=name
-            ), self.view
-        reason = f"{_number(places, 'place')} to edit in {_number(len(changes), 'file')}"
+            reason = f"the tree's lock names the patch, and {counted(places, 'place')} lack it"
+            return self._conflict(reason, notes, name)
+        reason = f"{counted(places, 'place')} to edit in {counted(len(changes), 'file')}"
         decision = Decision(self.patch, State.NEEDED, reason, tuple(notes), name, changes)
         return replace(decision, places=places), attempt.view
 
@@ -413,13 +405,14 @@ class _Decider:
         line = self.view.pristine_line(finding.path, finding.line, text)
         return replace(finding, line=line)
 
-    def _conflict(
+    def _mismatching(
         self, attempts: Sequence[_Attempt], concerned: Sequence[str], notes: list[Finding]
     ) -> tuple[Decision, View]:
         if not attempts:
             names = ", ".join(str(variant.name) for variant in self.patch.variants)
-            reason = f"the code is there, but in the shape of no variant ({names})"
-            return Decision(self.patch, State.CONFLICT, reason, tuple(notes)), self.view
+            return self._conflict(
+                f"the code is there, but in the shape of no variant ({names})", notes
+            )
         if self.findings_for == "stopping" and not self.located:
             # Only now is it known that somebody wants to see the lines.
             self.located = True
@@ -441,8 +434,7 @@ class _Decider:
                         continue
                     notes += findings(result.edit.name, others[:_UNRECOGNISED], self.view)
                     notes += map(self._in_pristine, nearest(result.edit, self.view, concerned))
-        reason = "\n".join(dict.fromkeys(reasons))
-        return Decision(self.patch, State.CONFLICT, reason, tuple(dict.fromkeys(notes))), self.view
+        return self._conflict("\n".join(dict.fromkeys(reasons)), dict.fromkeys(notes))
 
 
 def _unused(changes: Mapping[str, Change]) -> Iterator[Finding]:
@@ -469,7 +461,3 @@ def _repeated(attempt: _Attempt) -> str | None:
                     f"this block, so the work may be done; declare an `effect` that tells"
                 )
     return None
-
-
-def _number(count: int, noun: str) -> str:
-    return f"{count} {noun}{'' if count == 1 else 's'}"

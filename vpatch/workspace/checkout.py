@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from vpatch.checkout.lockfile import LockFile
+    from vpatch.library.patch import Patch
     from vpatch.planning.state import Decision, Plan
     from vpatch.source.entry import CachedTree
     from vpatch.workspace.context import Context
@@ -69,32 +70,23 @@ def _only_checkout(checkouts: Path, version: str | None) -> Path:
 
 
 @contextmanager
-def tree_of(context: Context, lock: LockFile) -> Iterator[CachedTree]:
-    """The tree that a lock pins."""
-    with context.tree(_spec(lock, context.library.folder), lock.source.digest) as tree:
-        yield tree
+def planned_again(
+    context: Context, lock: LockFile, patches: Sequence[Patch] | None = None
+) -> Iterator[tuple[CachedTree, Plan]]:
+    """The tree that a lock pins, and a plan of patches, by default those of the lock.
 
-
-@contextmanager
-def planned_again(context: Context, lock: LockFile) -> Iterator[tuple[CachedTree, Plan]]:
-    """The tree that a lock pins, and a plan of the lock's patches as they are declared now."""
-    patches = context.library.load([patch.id for patch in lock.patches])
+    Raises:
+        UntrustedError: code of a patch may not run, so that there is nothing to compare.
+    """
+    if patches is None:
+        patches = context.library.load([patch.id for patch in lock.patches])
     # As above, and what is remembered needs no libcst.
     from vpatch.planning.plan import plan  # noqa: PLC0415
 
-    with tree_of(context, lock) as tree:
+    with context.tree(_spec(lock, context.library.folder), lock.source.digest) as tree:
         made = plan(patches, tree)
-        refuse_untrusted(context, made)
+        context.require_trust(d.patch for d in made.decisions if d.state is State.UNTRUSTED)
         yield tree, made
-
-
-def refuse_untrusted(context: Context, plan: Plan) -> None:
-    """Refuse a plan that cannot be compared with anything: code of a patch may not run.
-
-    Raises:
-        UntrustedError: there is such a patch; the error lists all of them.
-    """
-    context.require_trust(d.patch for d in plan.decisions if d.state is State.UNTRUSTED)
 
 
 def refuse_stopping(plans: Sequence[Plan], *, asked_for: bool, strict: bool = False) -> None:

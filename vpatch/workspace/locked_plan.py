@@ -54,7 +54,7 @@ def locked_plan(context: Context, request: selection.Request, stack: ExitStack) 
     job = asked[0]
     tree = stack.enter_context(context.tree(job.spec, job.expected_digest))
     made = planned(context, job.patches, tree, to_write=True)
-    refuse_stopping([made], asked_for=bool(job.recipe or request.patches), strict=job.strict)
+    refuse_stopping([made], asked_for=job.asked_for, strict=job.strict)
     return LockedPlan(lock_of_selection(context, job, tree, made).model(), made, tree)
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from vpatch.planning.plan_cache import kept_plan
-from vpatch.workspace import selection
 from vpatch.workspace.plans import planned
 
 if TYPE_CHECKING:
@@ -25,22 +24,18 @@ class Jobs:
         self,
         context: Context,
         jobs: Sequence[Selection],
-        chosen: Sequence[str],
         findings_for: FindingsFor,
         *,
         each_alone: bool = False,
     ) -> None:
         self.context = context
         self.jobs = jobs
-        self.chosen = chosen
         self.findings_for = findings_for
         self.each_alone = each_alone
 
     def alone(self, number: int) -> frozenset[str]:
         job = self.jobs[number]
-        if self.each_alone:
-            return frozenset(patch.id for patch in job.patches)
-        return selection.decided_alone(job, self.chosen)
+        return frozenset(patch.id for patch in job.patches) if self.each_alone else job.alone
 
     def pin(self, number: int) -> Pin | None:
         job = self.jobs[number]

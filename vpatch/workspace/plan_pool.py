@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 def plans_for(
     context: Context,
     jobs: Sequence[Selection],
-    chosen: Sequence[str],
     *,
     findings_for: FindingsFor,
     each_alone: bool = False,
@@ -30,27 +29,26 @@ def plans_for(
     Args:
         context: what all use cases share.
         jobs: which patches for which trees.
-        chosen: the patches that the user asked for by name.
         findings_for: which decisions have findings; see `vpatch.planning.plan.plan`.
         each_alone: decide on each patch as if there were only it and what it requires.
 
     Raises:
         VpatchError: a source cannot be read.
     """
-    asked = Jobs(context, jobs, chosen, findings_for, each_alone=each_alone)
-    found = {n: plan for n in range(len(jobs)) if (plan := asked.kept(n)) is not None}
-    missing = [number for number in range(len(jobs)) if number not in found]
+    asked = Jobs(context, jobs, findings_for, each_alone=each_alone)
+    plans = {n: plan for n in range(len(jobs)) if (plan := asked.kept(n)) is not None}
+    missing = [number for number in range(len(jobs)) if number not in plans]
     workers = min(_cores(), len(missing))
     # Other systems' processes start anew, and would run whoever's script called us once more.
     if workers > 1 and sys.platform == "linux":
         # What is kept needs no processes, and no module that makes some.
         from vpatch.workspace.plan_workers import decided_by_workers  # noqa: PLC0415
 
-        found |= decided_by_workers(asked, missing, workers)
+        plans |= decided_by_workers(asked, missing, workers)
     for number in missing:
-        if number not in found:
-            found[number] = asked.decided(number)
-    return [found[number] for number in range(len(jobs))]
+        if number not in plans:
+            plans[number] = asked.decided(number)
+    return [plans[number] for number in range(len(jobs))]
 
 
 def _cores() -> int:

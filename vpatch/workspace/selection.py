@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from vpatch.declare.errors import DeclarationError
@@ -55,6 +55,17 @@ class Selection:
     strict: bool = False
     security: str | None = None
 
+    @property
+    def asked_for(self) -> bool:
+        """Whether somebody named the patches, or a recipe did."""
+        return bool(self.recipe or self.chosen)
+
+    @property
+    def alone(self) -> frozenset[str]:
+        """What nobody asked for: what it would mean is told, and no other patch meets it."""
+        on_request = (p.id for p in self.patches if p.relations.on_request is not None)
+        return frozenset() if self.asked_for else frozenset(on_request)
+
 
 def resolve(request: Request, library: Library, *, whole_library: bool = False) -> list[Selection]:
     """Turn a request into selections. With `whole_library`, a version does not mean its recipe.
@@ -78,24 +89,28 @@ def resolve(request: Request, library: Library, *, whole_library: bool = False) 
     if request.vllm and not whole_library and not request.patches:
         name = _recipe_for(request.vllm, library)
     root = library.folder
-    extra = [parse_tree(text, root) for text in request.trees]
+    trees: list[tuple[TreeSpec, RecipePin | None]] = []
+    extra = [(parse_tree(text, root), None) for text in request.trees]
+    left: list[Patch] = []
+    recipe: RecipeSelection | None = None
     if name:
         instead = parse_vllm(request.vllm, root) if request.vllm and request.recipe else None
-        jobs = _from_recipe(library.recipe(name), instead, extra, library, request)
+        path = library.recipe(name)
+        recipe = read_recipe(path, library)
+        listed = _narrowed(recipe, path.stem, request.patches)
+        patches = with_security(listed, request.security or recipe.security, library)
+        pins = [*([] if instead else [("vllm", recipe.vllm)]), *recipe.trees.items()]
+        home = library.homes.get(path, path)
+        trees += [(instead, None)] if instead else []
+        trees += [(spec_of(tree, pin, home, root), pin) for tree, pin in pins]
     elif request.vllm or extra:
-        specs = [*([parse_vllm(request.vllm, root)] if request.vllm else []), *extra]
-        chosen = with_required(
-            [*(request.patches or library.usual), *_security_ids(request.security, library)],
-            library,
-        )
-        left: list[Patch] = []
+        trees += [(parse_vllm(request.vllm, root), None)] if request.vllm else []
+        ids = [*(request.patches or library.usual), *_security_ids(request.security, library)]
+        patches = with_required(ids, library)
         if not request.patches and not whole_library:
-            left = on_request(chosen)
-            ids = {patch.id for patch in left}
-            chosen = [patch for patch in chosen if patch.id not in ids]
-        jobs = [
-            Selection(spec, concerning(chosen, spec), left=concerning(left, spec)) for spec in specs
-        ]
+            left = on_request(patches)
+            left_ids = {patch.id for patch in left}
+            patches = [patch for patch in patches if patch.id not in left_ids]
     else:
         known = ", ".join(sorted(library.recipes))
         raise UsageError(
@@ -103,19 +118,25 @@ def resolve(request: Request, library: Library, *, whole_library: bool = False) 
             hint=f"give --vllm VERSION, --tree NAME==VERSION or --recipe NAME (there is: {known})",
             code="cli.missing-option",
         )
+    jobs = [
+        Selection(
+            spec,
+            _concerning(patches, spec),
+            recipe=path.stem if recipe else None,
+            expected_digest=f"sha256:{pin.sha256}" if pin is not None and pin.sha256 else None,
+            left=_concerning(left, spec),
+            chosen=tuple(dict.fromkeys(request.patches)),
+            strict=request.strict or bool(recipe and recipe.strict),
+            security=request.security,
+        )
+        for spec, pin in [*trees, *extra]
+    ]
+    if recipe is not None:
+        _refuse_unused(recipe, path, jobs, library)
     if not whole_library:
         _refuse_twice(jobs)
     _refuse_idle(request.patches, jobs, library)
-    chosen_ids = tuple(dict.fromkeys(request.patches))
-    return [
-        replace(
-            job,
-            chosen=chosen_ids,
-            strict=job.strict or request.strict,
-            security=request.security,
-        )
-        for job in jobs
-    ]
+    return jobs
 
 
 def _refuse_twice(jobs: Sequence[Selection]) -> None:
@@ -127,13 +148,6 @@ def _refuse_twice(jobs: Sequence[Selection]) -> None:
             hint="leave one out: a recipe names its own trees, and --vllm names vllm",
             code="cli.conflicting-options",
         )
-
-
-def decided_alone(job: Selection, chosen: Sequence[str]) -> frozenset[str]:
-    """Return what nobody asked for: what it would mean is told, and no other patch meets it."""
-    if job.recipe or chosen:
-        return frozenset()
-    return frozenset(p.id for p in job.patches if p.relations.on_request is not None)
 
 
 def _security_ids(asked: str | None, library: Library) -> list[str]:
@@ -150,13 +164,13 @@ def _security_ids(asked: str | None, library: Library) -> list[str]:
 
 def with_required(ids: Sequence[str], library: Library) -> list[Patch]:
     """Load patches, and those that they require."""
-    found = library.load(ids)
-    known = {patch.id for patch in found}
-    for patch in found:  # grows while it is walked
+    patches = library.load(ids)
+    known = {patch.id for patch in patches}
+    for patch in patches:  # grows while it is walked
         missing = [r for r in patch.relations.requires if r not in known]
-        found += library.load(missing)
+        patches += library.load(missing)
         known.update(missing)
-    return found
+    return patches
 
 
 def with_security(ids: Sequence[str], security: str | None, library: Library) -> list[Patch]:
@@ -194,50 +208,30 @@ def _recipe_for(version: str, library: Library) -> str | None:
     return None
 
 
-def _from_recipe(
-    path: Path,
-    instead: TreeSpec | None,
-    extra: Sequence[TreeSpec],
-    library: Library,
-    request: Request,
-) -> list[Selection]:
-    """The selections of a recipe; `instead` takes the place of its vLLM."""
-    recipe = read_recipe(path, library)
-    narrowed = request.patches
-    name = path.stem
-    not_listed = [p for p in narrowed if p not in recipe.patches]
-    if not_listed:
+def _narrowed(recipe: RecipeSelection, name: str, asked: Sequence[str]) -> list[str]:
+    """The patches of a recipe, or those of them that somebody asked for."""
+    not_listed = next((patch_id for patch_id in asked if patch_id not in recipe.patches), None)
+    if not_listed is not None:
         raise UsageError(
-            f"the recipe {name} does not list {not_listed[0]}",
+            f"the recipe {name} does not list {not_listed}",
             hint=f"choose among: {', '.join(recipe.patches)}",
             code="library.not-in-recipe",
         )
-    listed = [p for p in recipe.patches if p in narrowed or not narrowed]
-    chosen = with_security(listed, request.security or recipe.security, library)
-    root, home = library.folder, library.homes.get(path, path)
-    pins: list[tuple[RecipePin | None, TreeSpec]] = (
-        [(None, instead)]
-        if instead is not None
-        else [(recipe.vllm, spec_of("vllm", recipe.vllm, home, root))]
-    )
-    pins += [(pin, spec_of(tree, pin, home, root)) for tree, pin in recipe.trees.items()]
-    jobs = [
-        Selection(spec, concerning(chosen, spec), name, digest_of_pin(pin), strict=recipe.strict)
-        for pin, spec in pins
-    ]
-    jobs += [
-        Selection(spec, concerning(chosen, spec), name, strict=recipe.strict) for spec in extra
-    ]
+    return [patch_id for patch_id in recipe.patches if patch_id in asked or not asked]
+
+
+def _refuse_unused(
+    recipe: RecipeSelection, path: Path, jobs: Sequence[Selection], library: Library
+) -> None:
     used = {patch.id for job in jobs for patch in job.patches}
     for index, patch_id in enumerate(recipe.patches):
-        if patch_id not in used and (not narrowed or patch_id in narrowed):
+        if patch_id not in used and patch_id in (jobs[0].chosen or recipe.patches):
             raise DeclarationError(
                 f"{patch_id} is not for any of the recipe's trees",
                 where=library.read_recipe(path)[1].where(["patches", index]),
                 hint="remove it from the recipe, or add its tree",
                 code="library.wrong-tree",
             )
-    return jobs
 
 
 def read_recipe(path: Path, library: Library) -> RecipeSelection:
@@ -281,11 +275,7 @@ def _located(recipe: Path, source: str, root: Path) -> str:
     return below if below.startswith("..") else f"./{below}"
 
 
-def digest_of_pin(pin: RecipePin | None) -> str | None:
-    return f"sha256:{pin.sha256}" if pin is not None and pin.sha256 else None
-
-
-def concerning(patches: Sequence[Patch], spec: TreeSpec) -> tuple[Patch, ...]:
+def _concerning(patches: Sequence[Patch], spec: TreeSpec) -> tuple[Patch, ...]:
     return tuple(p for p in patches if spec.tree in p.relations.needed_in)
 
 

@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING
 
 from vpatch.checkout.drift import damage, drift
 from vpatch.commands.apply.relock import ask_again
-from vpatch.planning.plan import plan
 from vpatch.planning.shape import describe_shape
 from vpatch.planning.state import none_taken
-from vpatch.workspace.checkout import find_lock, refuse_untrusted, tree_of
+from vpatch.workspace.checkout import find_lock, planned_again
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -64,10 +63,8 @@ def check(
     """
     path, lock = find_lock(context, version, checkout, lock_file)
     asked = ask_again(lock, context.library)
-    with tree_of(context, lock) as tree:
-        made = plan(asked.patches, tree)
-        refuse_untrusted(context, made)
-    drifted = (*asked.differences, *drift(lock, made))
+    with planned_again(context, lock, asked.patches) as (_, made):
+        drifted = (*asked.differences, *drift(lock, made))
     compared = checkout if lock_file is not None else path.parent
     damaged = tuple(damage(lock, compared)) if compared is not None else ()
     strict = strict or asked.strict

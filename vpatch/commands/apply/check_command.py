@@ -61,7 +61,7 @@ def command(
     found = check(context, vllm, checkout, lock_file, strict=strict)
     code = ExitCode.FINDINGS if found.differences else ExitCode.CLEAN
     if as_json:
-        return CommandResult(CheckOutput.of(found), code)
+        return CommandResult(CheckOutput.model_validate(found), code)
     if found.differences:
         click.echo(f"{found.path}: {counted(len(found.differences), 'difference')}")
         for line in found.differences:

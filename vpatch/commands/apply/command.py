@@ -13,7 +13,7 @@ from vpatch.checkout.new_lock import build_version
 from vpatch.commands.apply.usecase import apply_patches
 from vpatch.console import render
 from vpatch.console.options import (
-    folder_option,
+    checkout_option,
     json_option,
     library_options,
     source_options,
@@ -39,11 +39,7 @@ if TYPE_CHECKING:
 @click.command("apply")
 @source_options
 @library_options
-@folder_option(
-    "--checkout",
-    old="--to",
-    help="Folder of the checkout  [default: .vpatch/TREE-VERSION in the project]",
-)
+@checkout_option
 @strict_option
 @click.option("--force", is_flag=True, help="Overwrite the checkout even if it has your changes.")
 @json_option
@@ -73,7 +69,7 @@ def command(
     if as_json:
         from vpatch.commands.apply.output import ApplyOutput  # noqa: PLC0415 - models load slowly
 
-        return CommandResult(ApplyOutput.of(done), code)
+        return CommandResult(ApplyOutput.model_validate(done), code)
     if done.refused:
         plans = [one.plan for one in done.requests]
         _tell_why_not(plans, done.stopping, " ".join(_words(request)))

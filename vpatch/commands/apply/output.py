@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, Self
+from typing import Annotated, Literal
+
+from pydantic import BeforeValidator
 
 from vpatch.checkout.lockfile import LockFile
 from vpatch.checkout.new_lock import build_version
-from vpatch.console.document import OutputModel
+from vpatch.console.document import OutputModel, read_from
 from vpatch.console.plans import TreeOutput
 
-if TYPE_CHECKING:
-    from vpatch.commands.apply.check import CheckResult
-    from vpatch.commands.apply.usecase import ApplyResult
+_BuildVersion = Annotated[str | None, BeforeValidator(build_version)]
 
 
 class LockChangesOutput(OutputModel):
@@ -31,47 +31,30 @@ class LockChangesOutput(OutputModel):
 class CheckoutOutput(OutputModel):
     """A checkout that has the patches."""
 
-    tree: str
+    tree: str = read_from("request.plan.pin.tree")
     """The tree that it was made from, as in `trees`."""
-    folder: Path
+    folder: Path = read_from("request.target")
     outcome: Literal["created", "replaced", "unchanged"]
     changes: LockChangesOutput | None
     """Null if no checkout with a lock was replaced."""
     lock: LockFile
     """The content of its vpatch.lock."""
-    build_version: str | None
+    build_version: _BuildVersion = read_from("written")
     """The version for a build of it; null if the source is not a release of vLLM."""
 
 
 class ApplyOutput(OutputModel):
     """The result of `vpatch apply`."""
 
-    trees: list[TreeOutput]
-    checkouts: list[CheckoutOutput]
+    trees: list[TreeOutput] = read_from("requests")
+    checkouts: list[CheckoutOutput] = read_from("applied")
     """One for each tree; empty if nothing was written."""
-
-    @classmethod
-    def of(cls, done: ApplyResult) -> Self:
-        return cls(
-            trees=[TreeOutput.of(request.plan, request.recipe) for request in done.requests],
-            checkouts=[
-                CheckoutOutput(
-                    tree=one.request.plan.pin.tree,
-                    folder=one.request.target,
-                    outcome=one.outcome,
-                    changes=LockChangesOutput.model_validate(one.changes) if one.changes else None,
-                    lock=one.lock,
-                    build_version=build_version(one.written),
-                )
-                for one in done.applied
-            ],
-        )
 
 
 class CheckOutput(OutputModel):
     """The result of `vpatch check`."""
 
-    lock: Path
+    lock: Path = read_from("path")
     """The lock that was checked."""
     differences: list[str]
     """Sentences for people; empty if all is as locked."""
@@ -79,12 +62,3 @@ class CheckOutput(OutputModel):
     """What to do next, if there are differences."""
     new_shapes: list[str]
     """Sentences for people: patches on code that they are not recorded for."""
-
-    @classmethod
-    def of(cls, found: CheckResult) -> Self:
-        return cls(
-            lock=found.path,
-            differences=list(found.differences),
-            hint=found.hint if found.differences else None,
-            new_shapes=list(found.new_shapes),
-        )

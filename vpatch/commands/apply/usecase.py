@@ -63,21 +63,18 @@ def apply_patches(
         reason = patch.relations.on_request or "it requires one that is"
         context.progress.note(f"{patch.id} is left out, as it is on request: {reason}")
     refuse_one_folder(checkout, asked)
-    asked_for = bool(asked[0].recipe or request.patches)
+    asked_for, strict = asked[0].asked_for, asked[0].strict
     with ExitStack() as stack:
         requests = tuple(request_for(job, checkout, context, stack) for job in asked)
         plans = [one.plan for one in requests]
         on_planned(requests)
         stopping = tuple(
-            d
-            for job, made in zip(asked, plans, strict=True)
-            for d in made.stopping(asked_for=asked_for, strict=job.strict)
+            d for made in plans for d in made.stopping(asked_for=asked_for, strict=strict)
         )
         idle = asked_for and not stopping and none_taken(plans)
         applied = (
             () if stopping or idle else apply(requests, force=force, progress=context.progress)
         )
-    strict = any(job.strict for job in asked)
     return ApplyResult(requests, tuple(applied), asked_for, stopping, idle, strict)
 
 

@@ -101,7 +101,7 @@ def command(
     if as_json:
         from vpatch.commands.audit.output import AuditOutput  # noqa: PLC0415 - models load slowly
 
-        return CommandResult(AuditOutput.of(result), code)
+        return CommandResult(AuditOutput.model_validate(result), code)
     if form == "text":
         print_audit(result)
     else:

@@ -3,23 +3,21 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import TYPE_CHECKING, Self
+from typing import Annotated
+
+from pydantic import BeforeValidator
 
 from vpatch.commands.audit.judge import Status
-from vpatch.console.document import OutputModel
+from vpatch.console.document import OutputModel, read_from
 from vpatch.console.plans import FindingOutput
 from vpatch.declare.patch import Severity
 from vpatch.planning.state import State
-
-if TYPE_CHECKING:
-    from vpatch.commands.audit.judge import AuditFinding
-    from vpatch.commands.audit.result import AuditedTree, AuditResult
 
 
 class CuringPatchOutput(OutputModel):
     """A patch that cures what an advisory is about."""
 
-    patch: str
+    patch: str = read_from("patch.id")
     """The id of the patch."""
     state: State
     reason: str
@@ -29,40 +27,22 @@ class CuringPatchOutput(OutputModel):
 class AdvisoryOutput(OutputModel):
     """What an advisory means for a tree."""
 
-    id: str
-    aliases: list[str]
-    summary: str
+    id: str = read_from("advisory.id")
+    aliases: list[str] = read_from("advisory.aliases")
+    summary: str = read_from("advisory.summary")
     severity: Severity | None
     """Null if nobody says it."""
     status: Status
     """`unknown` if vpatch has no patch that could tell."""
     reason: str
     """A sentence for people."""
-    in_range: bool | None
+    in_range: bool | None = read_from("claimed")
     """Whether the advisory claims that this version is affected; null if one of them has none."""
     remark: str | None
     """How the advisory's range and the code disagree."""
-    patches: list[CuringPatchOutput]
+    patches: list[CuringPatchOutput] = read_from("decisions")
     places: list[FindingOutput]
     """Where the code shows it."""
-
-    @classmethod
-    def of(cls, finding: AuditFinding) -> Self:
-        return cls(
-            id=finding.advisory.id,
-            aliases=list(finding.advisory.aliases),
-            summary=finding.advisory.summary,
-            severity=finding.severity,
-            status=finding.status,
-            reason=finding.reason,
-            in_range=finding.claimed,
-            remark=finding.remark,
-            patches=[
-                CuringPatchOutput(patch=d.patch.id, state=d.state, reason=d.reason)
-                for d in finding.decisions
-            ],
-            places=[FindingOutput.model_validate(one) for one in finding.places],
-        )
 
 
 class AuditedTreeOutput(OutputModel):
@@ -70,35 +50,17 @@ class AuditedTreeOutput(OutputModel):
 
     subject: str
     """What was audited, for people."""
-    version: str | None
-    digest: str
+    version: str | None = read_from("plan.pin.version")
+    digest: str = read_from("plan.pin.digest")
     """The digest of the tree's content, `sha256:HEX`."""
-    image: str | None
+    image: Annotated[str | None, BeforeValidator(lambda image: image and image[1])]
     """The id of the image, if one was audited."""
-    advisories: list[AdvisoryOutput]
-
-    @classmethod
-    def of(cls, tree: AuditedTree) -> Self:
-        pin = tree.plan.pin
-        return cls(
-            subject=tree.subject,
-            version=pin.version,
-            digest=pin.digest,
-            image=tree.image[1] if tree.image else None,
-            advisories=[AdvisoryOutput.of(one) for one in tree.findings],
-        )
+    advisories: list[AdvisoryOutput] = read_from("findings")
 
 
 class AuditOutput(OutputModel):
     """The result of `vpatch audit`."""
 
-    advisories_as_of: datetime
+    advisories_as_of: datetime = read_from("advisories.as_of")
     """When the newest advisory was modified."""
     trees: list[AuditedTreeOutput]
-
-    @classmethod
-    def of(cls, result: AuditResult) -> Self:
-        return cls(
-            advisories_as_of=result.advisories.as_of,
-            trees=[AuditedTreeOutput.of(tree) for tree in result.trees],
-        )

@@ -140,7 +140,7 @@ def _releases(
             plans = [decide_each(context, patches, tree)]
     else:
         # What a table does not show need not be found.
-        plans = plans_for(context, jobs, (), findings_for="none", each_alone=True)
+        plans = plans_for(context, jobs, findings_for="none", each_alone=True)
     return [
         AuditedTree(
             _named(made),

@@ -19,7 +19,7 @@ from vpatch.commands.build_image.usecase import (
     plan_build,
 )
 from vpatch.console.options import (
-    folder_option,
+    checkout_option,
     json_option,
     library_options,
     source_options,
@@ -44,11 +44,7 @@ _MODES = ("overlay", "source", "cpu")
     type=click.Path(path_type=Path, exists=True, dir_okay=False),
     help="Build from this lock file, on the base that it pins; repeat it for each further tree.",
 )
-@folder_option(
-    "--checkout",
-    old="--to",
-    help="Folder of the checkout  [default: .vpatch/TREE-VERSION in the project]",
-)
+@checkout_option
 @click.option("--force", is_flag=True, help="Overwrite the checkout even if it has your changes.")
 @click.option(
     "--mode",
@@ -129,7 +125,7 @@ def command(
         pinned = planned.pinned or "not yet: the build asks for its digest"
         return _ended(planned, pinned, as_json=as_json)
     built = apply_and_build(context, request, options)
-    return _ended(BuiltImageOutput.of(built), pinned_base(built.image), as_json=as_json)
+    return _ended(BuiltImageOutput.model_validate(built), pinned_base(built.image), as_json=as_json)
 
 
 def _ended(

@@ -193,9 +193,8 @@ def applied(
             code="image.not-a-release",
         )
     requests = [request_for(job, checkout, context, stack) for job in asked]
-    asked_for = bool(asked[0].recipe or request.patches)
-    strict = any(job.strict for job in asked)
-    refuse_stopping([one.plan for one in requests], asked_for=asked_for, strict=strict)
+    plans = [one.plan for one in requests]
+    refuse_stopping(plans, asked_for=asked[0].asked_for, strict=asked[0].strict)
     # vLLM first: its lock names the others.
     done = sorted(
         apply(requests, force=force, progress=context.progress),

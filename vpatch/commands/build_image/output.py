@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Self
+from typing import Annotated, Self
+
+from pydantic import BeforeValidator
 
 from vpatch.checkout.lockfile import ImageMode
 from vpatch.commands.build_image.log import verified_by_build
-from vpatch.console.document import OutputModel
+from vpatch.console.document import OutputModel, Sorted, read_from
 from vpatch.image.context import digest_of_lock, version_of
-
-if TYPE_CHECKING:
-    from vpatch.commands.build_image.usecase import BuiltImage
-    from vpatch.image.verify import Verified
 
 
 class PlannedImageOutput(OutputModel):
@@ -36,42 +34,25 @@ class PlannedImageOutput(OutputModel):
 class BuiltImageOutput(OutputModel):
     """What was built."""
 
-    image: str
+    image: str = read_from("identity")
     """The id of the image."""
-    version: str
+    version: Annotated[str, BeforeValidator(version_of)] = read_from("lock")
     """The version of the patched vLLM."""
-    mode: ImageMode
-    base: str
+    mode: ImageMode = read_from("choice.mode")
+    base: str = read_from("choice.base")
     """The image that it was built on, as it was named."""
-    pinned: str
+    pinned: str = read_from("image.pinned")
     """The same as NAME@sha256:HEX, or an id that only this machine has."""
     tags: list[str]
     pushed: list[str]
     """The digests that registries gave, one for each tag."""
-    lock: Path
+    lock: Path = read_from("lock_path")
     trees: dict[str, Path]
     """The locks of the trees beside vLLM."""
     log: Path
-    verified: list[str]
+    verified: Annotated[list[str], BeforeValidator(verified_by_build)] = read_from("log")
     """What the last step of the build found: sentences for people."""
     labels: dict[str, str]
-
-    @classmethod
-    def of(cls, built: BuiltImage) -> Self:
-        return cls(
-            image=built.identity,
-            version=version_of(built.lock),
-            mode=built.choice.mode,
-            base=built.choice.base,
-            pinned=built.image.pinned,
-            tags=list(built.tags),
-            pushed=built.pushed,
-            lock=built.lock_path,
-            trees=built.trees,
-            log=built.log,
-            verified=verified_by_build(built.log),
-            labels=built.labels,
-        )
 
 
 class BuildImageOutput(OutputModel):
@@ -101,40 +82,24 @@ class ImageDifferenceOutput(OutputModel):
 class VerifyImageOutput(OutputModel):
     """The result of `vpatch verify-image`."""
 
-    image: str
+    image: str = read_from("name")
     """As the command line names it."""
-    id: str
+    id: str = read_from("image")
     """The id of the image."""
-    lock: str
+    lock: Annotated[str, BeforeValidator(digest_of_lock)]
     """The digest of the lock that the image was compared with."""
-    version: str
+    version: Annotated[str, BeforeValidator(version_of)] = read_from("lock")
     """The version of vLLM by that lock."""
     own_lock: bool
     """Whether that lock is the one in the image."""
     package: str
     """The folder of the package vllm in the image."""
-    trees: list[str]
+    trees: Sorted
     """The trees beside vLLM that were verified as well."""
     files: int
     """How many files of the packages are as locked."""
-    differences: list[ImageDifferenceOutput]
+    differences: list[ImageDifferenceOutput] = read_from("problems")
     effects: dict[str, int]
     """How many names the image's own Python found to be the patched code, by patch."""
     unknown: list[str]
     """What could not be asked, and why: sentences for people."""
-
-    @classmethod
-    def of(cls, image: str, found: Verified) -> Self:
-        return cls(
-            image=image,
-            id=found.image,
-            lock=digest_of_lock(found.lock),
-            version=version_of(found.lock),
-            own_lock=found.own_lock,
-            package=found.package,
-            trees=sorted(found.trees),
-            files=found.files,
-            differences=[ImageDifferenceOutput.model_validate(one) for one in found.problems],
-            effects=dict(found.effects),
-            unknown=list(found.unknown),
-        )

@@ -43,7 +43,7 @@ def command(image: str, lock_file: Path | None, *, as_json: bool) -> CommandResu
     found = verify(open_context(), image, lock_file)
     code = ExitCode.FINDINGS if found.problems else ExitCode.CLEAN
     if as_json:
-        return CommandResult(VerifyImageOutput.of(image, found), code)
+        return CommandResult(VerifyImageOutput.model_validate(found), code)
     _print(image, found)
     return code
 

@@ -63,7 +63,7 @@ def candidates(
             yield ChangedDeclaration(f"upstream moved code: {pairs}", moved)
             text = moved
     for verb, names in (("renamed", _new_names(changed)), ("split", _patterns_of(split))):
-        known = {old: new for old, new in names.items() if _has_name(text, old)}
+        known = {old: new for old, new in names.items() if _name(old).search(text)}
         pairs = ", ".join(f"{old} is now {new}" for old, new in known.items())
         renamed = _with_variant(text, positions.document, known, releases) if known else None
         if renamed is not None:
@@ -202,10 +202,6 @@ def _renamed(text: str, names: Mapping[str, str]) -> str:
     for old, new in names.items():
         text = _name(old).sub(new, text)
     return text
-
-
-def _has_name(text: str, name: str) -> bool:
-    return _name(name).search(text) is not None
 
 
 def _name(name: str) -> re.Pattern[str]:

@@ -120,7 +120,10 @@ def command(
     if as_json:
         from vpatch.commands.bump.output import BumpOutput  # noqa: PLC0415 - models load slowly
 
-        return CommandResult(BumpOutput.of(result), report.exit_code)
+        shown = BumpOutput(
+            recipes=report.recipes, idle=report.idle, written=written, pull=result.sent
+        )
+        return CommandResult(shown, report.exit_code)
     print_report(report, with_diffs=diff)
     if written is not None:
         from vpatch.commands.bump.pull import intended  # noqa: PLC0415 - it needs git

@@ -40,13 +40,10 @@ def _digest(side: ReleaseSide) -> bytes:
         "definitions": dict(one.shape.definitions) if one.shape else {},
         "changes": {
             path: [
-                None if text is None else _sha256(text) for text in (change.before, change.after)
+                None if text is None else hashlib.sha256(text).hexdigest()
+                for text in (change.before, change.after)
             ]
             for path, change in one.changes.items()
         },
     }
     return hashlib.sha256(json.dumps(known, sort_keys=True).encode()).digest()
-
-
-def _sha256(text: bytes | None) -> str | None:
-    return None if text is None else hashlib.sha256(text).hexdigest()

@@ -2,36 +2,21 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal, Self
+from typing import Literal
 
 from vpatch.commands.bump.verdict import Verdict
-from vpatch.console.document import OutputModel
+from vpatch.console.document import OutputModel, Sorted, read_from
 from vpatch.planning.state import State
-
-if TYPE_CHECKING:
-    from vpatch.commands.bump.changed_code import ChangedCode
-    from vpatch.commands.bump.code import CodePlace
-    from vpatch.commands.bump.report import RecipeBump
-    from vpatch.commands.bump.usecase import BumpResult
-    from vpatch.commands.bump.verdict import PatchBump
-    from vpatch.commands.bump.write import WrittenBump
-    from vpatch.source.tree import Pin
 
 
 class CodeOutput(OutputModel):
     """A definition in a release."""
 
     path: str
-    line: int
+    line: int = read_from("first")
     """Its first line in the file, from 1."""
-    code: list[str]
+    code: list[str] = read_from("lines")
     """Its lines."""
-
-    @classmethod
-    def of(cls, place: CodePlace | None) -> Self | None:
-        if place is None:
-            return None
-        return cls(path=place.path, line=place.first, code=list(place.lines))
 
 
 class UpstreamCommitOutput(OutputModel):
@@ -66,22 +51,6 @@ class ChangedCodeOutput(OutputModel):
     commits: list[UpstreamCommitOutput] | None
     """The commits of upstream that changed it, the oldest first; null if nobody was asked."""
 
-    @classmethod
-    def of(cls, one: ChangedCode) -> Self:
-        return cls(
-            name=one.name,
-            kind=one.kind,
-            edited=one.edited,
-            before=CodeOutput.of(one.before),
-            patched=CodeOutput.of(one.patched),
-            after=CodeOutput.of(one.after),
-            upstream=one.upstream,
-            ours=list(one.ours),
-            commits=None
-            if one.commits is None
-            else [UpstreamCommitOutput.model_validate(commit) for commit in one.commits],
-        )
-
 
 class PatchStateOutput(OutputModel):
     """What a patch means in one of the two releases."""
@@ -89,7 +58,7 @@ class PatchStateOutput(OutputModel):
     state: State
     places: int
     """How many places its edits change."""
-    files: list[str]
+    files: Sorted = read_from("changes")
     """The files that it changes, sorted."""
     reason: str
     """A sentence for people."""
@@ -109,7 +78,7 @@ class ProposalOutput(OutputModel):
 class PatchBumpOutput(OutputModel):
     """What the new release means for one patch."""
 
-    patch: str
+    patch: str = read_from("id")
     verdict: Verdict
     reason: str
     """A sentence for people."""
@@ -123,29 +92,6 @@ class PatchBumpOutput(OutputModel):
     no_proposal: str | None
     """A sentence for people: why there is no proposal for a patch that does not fit."""
 
-    @classmethod
-    def of(cls, one: PatchBump) -> Self:
-        sides = [
-            PatchStateOutput(
-                state=side.state,
-                places=side.places,
-                files=sorted(side.changes),
-                reason=side.reason,
-            )
-            for side in (one.old, one.new)
-        ]
-        return cls(
-            patch=one.id,
-            verdict=one.verdict,
-            reason=one.reason,
-            old=sides[0],
-            new=sides[1],
-            facts=list(one.facts),
-            changed=[ChangedCodeOutput.of(code) for code in one.changed],
-            proposal=one.proposal and ProposalOutput.model_validate(one.proposal),
-            no_proposal=one.no_proposal,
-        )
-
 
 class BumpPinOutput(OutputModel):
     """One of the two releases."""
@@ -156,10 +102,6 @@ class BumpPinOutput(OutputModel):
     """The git commit or tag; null for a release."""
     digest: str
     """The digest of the tree's content, `sha256:HEX`."""
-
-    @classmethod
-    def of(cls, pin: Pin) -> Self:
-        return cls(tree=pin.tree, version=pin.version, ref=pin.ref, digest=pin.digest)
 
 
 class RecipeBumpOutput(OutputModel):
@@ -173,17 +115,6 @@ class RecipeBumpOutput(OutputModel):
     commits_from: str | None
     """Where upstream's commits were read; null if nobody was asked for them."""
     patches: list[PatchBumpOutput]
-
-    @classmethod
-    def of(cls, one: RecipeBump) -> Self:
-        return cls(
-            recipe=one.recipe,
-            old=BumpPinOutput.of(one.old),
-            new=BumpPinOutput.of(one.new),
-            kept_trees=list(one.kept_trees),
-            commits_from=one.commits_from,
-            patches=[PatchBumpOutput.of(patch) for patch in one.patches],
-        )
 
 
 class ProofStepOutput(OutputModel):
@@ -208,16 +139,6 @@ class WrittenBumpOutput(OutputModel):
     """Sentences for people: why patches stay that the new release does not need."""
     proof: list[ProofStepOutput]
     """Empty with `--no-proof`."""
-
-    @classmethod
-    def of(cls, written: WrittenBump) -> Self:
-        return cls(
-            branch=written.branch,
-            commit=written.commit,
-            subjects=list(written.subjects),
-            kept=list(written.kept),
-            proof=[ProofStepOutput.model_validate(step) for step in written.proof],
-        )
 
 
 class BumpPullOutput(OutputModel):
@@ -247,12 +168,3 @@ class BumpOutput(OutputModel):
     """Null without `--write`, or if there is nothing to do."""
     pull: BumpPullOutput | None
     """Null without `--pr`, or if there is nothing to do."""
-
-    @classmethod
-    def of(cls, result: BumpResult) -> Self:
-        return cls(
-            recipes=[RecipeBumpOutput.of(one) for one in result.report.recipes],
-            idle=list(result.report.idle),
-            written=result.written and WrittenBumpOutput.of(result.written),
-            pull=result.sent and BumpPullOutput.model_validate(result.sent),
-        )

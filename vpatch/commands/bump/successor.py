@@ -116,12 +116,9 @@ def _files(gone: CodePlace, new: View) -> list[str]:
     found = set(new.holding([frozenset([last])], None))
     if len(rest) >= _WORDS // 2:
         found.update(new.holding([frozenset(rest)], None))
-    held = {path: _held(words, new.pristine(path) or b"") for path in found - {gone.path}}
+    texts = {path: new.pristine(path) or b"" for path in found - {gone.path}}
+    held = {path: sum(word in text for word in words) for path, text in texts.items()}
     likely = [path for path, count in held.items() if count * 2 >= len(words)]
     likely.sort(key=lambda path: (-held[path], path))
     own = [gone.path] if new.pristine(gone.path) is not None else []
     return sorted([*own, *likely[:_FILES]])
-
-
-def _held(words: Sequence[bytes], text: bytes) -> int:
-    return sum(word in text for word in words)

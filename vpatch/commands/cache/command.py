@@ -32,7 +32,14 @@ def list_entries(*, as_json: bool) -> CommandResult | ExitCode:
     overlays = list_overlays(cache.folder)
     kinds = cache.kinds()
     if as_json:
-        return CommandResult(CacheListOutput.of(cache.folder, entries, engines, overlays, kinds))
+        shown = CacheListOutput(
+            folder=cache.folder,
+            trees=entries,
+            engines=[{"engine": name, "bytes": size} for name, size in engines.items()],
+            overlays=overlays,
+            others=[{"kind": kind, "bytes": size} for kind, size in kinds.items()],
+        )
+        return CommandResult(shown)
     for entry in entries:
         click.echo(f"{entry.label:<28} {entry.size / 1e6:8.1f} MB  {entry.digest}")
     for name, size in engines.items():

@@ -34,6 +34,6 @@ def command(vllm: str, engine: str, *, offline: bool, as_json: bool) -> CommandR
     context = open_context(offline=offline)
     with open_engine(context, engine, vllm) as found:
         if as_json:
-            return CommandResult(EngineOutput.of(found))
+            return CommandResult(EngineOutput.model_validate(found))
         click.echo(f"{found}: {found.python}")
     return ExitCode.CLEAN

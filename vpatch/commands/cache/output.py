@@ -3,23 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Self
 
-from vpatch.console.document import OutputModel
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-
-    from vpatch.engine.environment import Engine
-    from vpatch.engine.overlay_cache import OverlayEntry
-    from vpatch.source.cache import CacheEntry
+from vpatch.console.document import OutputModel, read_from
 
 
 class CachedTreeOutput(OutputModel):
-    tree: str
+    tree: str = read_from("label")
     """The name that `vpatch cache clear` takes."""
     digest: str
-    bytes: int
+    bytes: int = read_from("size")
 
 
 class CachedEngineOutput(OutputModel):
@@ -29,10 +21,10 @@ class CachedEngineOutput(OutputModel):
 
 
 class CachedOverlayOutput(OutputModel):
-    overlay: str
+    overlay: str = read_from("name")
     """The name that `vpatch cache clear` takes."""
-    bytes: int
-    kept: bool
+    bytes: int = read_from("size")
+    kept: bool = read_from("is_kept")
     """Whether `vpatch run --print-env` printed its path: it goes only if it is named."""
 
 
@@ -52,26 +44,6 @@ class CacheListOutput(OutputModel):
     others: list[CachedKindOutput]
     """What else is kept, such as answers of GitHub."""
 
-    @classmethod
-    def of(
-        cls,
-        folder: Path,
-        trees: Iterable[CacheEntry],
-        engines: Mapping[str, int],
-        overlays: Iterable[OverlayEntry],
-        kinds: Mapping[str, int],
-    ) -> Self:
-        return cls(
-            folder=folder,
-            trees=[CachedTreeOutput(tree=e.label, digest=e.digest, bytes=e.size) for e in trees],
-            engines=[CachedEngineOutput(engine=name, bytes=n) for name, n in engines.items()],
-            overlays=[
-                CachedOverlayOutput(overlay=one.name, bytes=one.size, kept=one.is_kept)
-                for one in overlays
-            ],
-            others=[CachedKindOutput(kind=kind, bytes=n) for kind, n in kinds.items()],
-        )
-
 
 class CacheClearOutput(OutputModel):
     """The result of `vpatch cache clear`."""
@@ -88,11 +60,5 @@ class EngineOutput(OutputModel):
     """The folder of the package vllm."""
     kind: str
     """`cpu` or `cuda`."""
-    vllm: str
+    vllm: str = read_from("version")
     """The version of vLLM."""
-
-    @classmethod
-    def of(cls, engine: Engine) -> Self:
-        return cls(
-            python=engine.python, package=engine.package, kind=engine.kind, vllm=engine.version
-        )

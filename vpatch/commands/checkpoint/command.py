@@ -137,7 +137,10 @@ def ignore_names(folder: Path, *, fix: bool, as_json: bool) -> CommandResult | E
     clean = all(one.clean for one in after)
     code = ExitCode.CLEAN if clean else ExitCode.FINDINGS
     if as_json:
-        return CommandResult(IgnoreNamesOutput.of(before.judged, backup, clean=clean), code)
+        output = IgnoreNamesOutput(
+            lists=before.judged, fixed=backup is not None, backup=backup, clean=clean
+        )
+        return CommandResult(output, code)
     _print(report.list_lines(before))
     if backup:
         click.echo(f"config.json is rewritten; {backup.name} is the old file")
@@ -238,7 +241,7 @@ def quantise(
         done = quantise_mtp(folder, quantiser, context.progress)
     after, code = _left(folder)
     if as_json:
-        return CommandResult(QuantiseOutput.of(done, after), code)
+        return CommandResult(QuantiseOutput(quantised=done, findings=after), code)
     _print(report.quantise_lines(done))
     _print_findings(after)
     return code

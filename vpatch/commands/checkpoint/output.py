@@ -7,15 +7,14 @@ from typing import TYPE_CHECKING, Self
 
 from pydantic import Field
 
-from vpatch.console.document import OutputModel
+from vpatch.console.document import OutputModel, read_from
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable
 
     from vpatch.checkpoint.findings import CheckpointFinding
     from vpatch.checkpoint.folder import Checkpoint
     from vpatch.checkpoint.graft import Grafted
-    from vpatch.checkpoint.ignore import Judged, JudgedList
     from vpatch.checkpoint.inspection import Inspection
     from vpatch.checkpoint.mtp import Mtp
     from vpatch.checkpoint.needs import Need
@@ -47,13 +46,13 @@ class ShardsOutput(OutputModel):
         return cls(
             present=[shard.path.name for shard in checkpoint.shards],
             missing={name: len(names) for name, names in checkpoint.missing.items()},
-            unlisted=list(checkpoint.unlisted),
+            unlisted=checkpoint.unlisted,
         )
 
 
 class AmountOutput(OutputModel):
     tensors: int
-    bytes: int
+    bytes: int = read_from("size")
 
 
 class ListEntryOutput(OutputModel):
@@ -62,49 +61,28 @@ class ListEntryOutput(OutputModel):
     entry: str
     disk: list[str]
     """Modules by their names on disk."""
-    vllm: list[str]
+    vllm: list[str] = read_from("run")
     """Modules by their names in vLLM."""
     missed: list[str]
     """Modules that it hits on disk and not in vLLM."""
-    missed_before: str | None
+    missed_before: str | None = read_from("until")
     """The release of vLLM from which it hits them."""
     better: list[str]
     """The entries to write instead; empty if nothing is missed."""
     fault: str | None
     """Why the entry cannot be compared."""
 
-    @classmethod
-    def of(cls, judged: Judged) -> Self:
-        return cls(
-            entry=judged.entry,
-            disk=list(judged.disk),
-            vllm=list(judged.run),
-            missed=list(judged.missed),
-            missed_before=judged.until,
-            better=list(judged.better),
-            fault=judged.fault,
-        )
-
 
 class IgnoreListOutput(OutputModel):
     """A list of modules that are not quantised."""
 
-    where: str
+    where: str = read_from("ignored.where")
     """Its key in config.json."""
-    matching: str
+    matching: str = read_from("ignored.matching.value")
     """How vLLM compares its entries with names."""
     split: list[str]
     """Modules of vLLM that the list names only in part."""
     entries: list[ListEntryOutput]
-
-    @classmethod
-    def of(cls, judged: JudgedList) -> Self:
-        return cls(
-            where=judged.ignored.where,
-            matching=judged.ignored.matching.value,
-            split=list(judged.split),
-            entries=[ListEntryOutput.of(entry) for entry in judged.entries],
-        )
 
 
 class QuantisationOutput(OutputModel):
@@ -142,13 +120,13 @@ class MtpOutput(OutputModel):
             names=mtp.scheme.name if mtp.scheme else None,
             layers={str(number): len(names) for number, names in mtp.layers.items()},
             tensors=len(mtp.names),
-            missing=list(mtp.missing),
-            without_scale=list(mtp.lacking),
+            missing=mtp.missing,
+            without_scale=mtp.lacking,
         )
 
 
 class TokenizerOutput(OutputModel):
-    class_: str | None = Field(alias="class")
+    class_: str | None = Field(alias="class", validation_alias="name")
     """The class that the checkpoint names."""
     own_code: bool
     """Whether the class comes with the checkpoint."""
@@ -156,15 +134,6 @@ class TokenizerOutput(OutputModel):
     """The version of transformers that was asked."""
     known: bool | None
     """Whether that version has the class."""
-
-    @classmethod
-    def of(cls, tokenizer: Tokenizer) -> Self:
-        return cls.model_validate({
-            "class": tokenizer.name,
-            "own_code": tokenizer.own_code,
-            "transformers": tokenizer.transformers,
-            "known": tokenizer.known,
-        })  # fmt: skip
 
 
 class NeededPatchOutput(OutputModel):
@@ -186,24 +155,14 @@ class ReleaseSupportOutput(OutputModel):
     """What a release of vLLM has for the checkpoint; null where the checkpoint does not ask."""
 
     version: str
-    architecture: bool | None
+    architecture: bool | None = read_from("support.architecture")
     """Whether it registers the model."""
-    mtp: bool | None
+    mtp: bool | None = read_from("support.mtp")
     """Whether it has a draft model for the MTP layers."""
-    quantisation: bool | None
+    quantisation: bool | None = read_from("support.quantisation")
     """Whether it knows the method of quantisation."""
     patches: list[str]
     """The patches that MTP needs there."""
-
-    @classmethod
-    def of(cls, row: ReleaseRow) -> Self:
-        return cls(
-            version=row.version,
-            architecture=row.support.architecture,
-            mtp=row.support.mtp,
-            quantisation=row.support.quantisation,
-            patches=list(row.patches),
-        )
 
 
 class InspectOutput(OutputModel):
@@ -238,17 +197,14 @@ class InspectOutput(OutputModel):
             architecture=checkpoint.architecture,
             layers=checkpoint.layers,
             shards=ShardsOutput.of(checkpoint),
-            dtypes={
-                dtype: AmountOutput(tensors=amount.tensors, bytes=amount.size)
-                for dtype, amount in found.by_dtype.items()
-            },
+            dtypes=found.by_dtype,
             quantisation=_quantisation(found),
             formats=FormatsOutput(
                 trunk={kind: one.tensors for kind, one in found.formats(mtp=False).items()},
                 mtp={kind: one.tensors for kind, one in found.formats(mtp=True).items()},
             ),
             mtp=MtpOutput.of(found.mtp),
-            tokenizer=TokenizerOutput.of(tokenizer),
+            tokenizer=tokenizer,
             needs=NeedsOutput(
                 vllm=f">={family.since}" if family else None,
                 patches=[
@@ -256,8 +212,8 @@ class InspectOutput(OutputModel):
                     for need, releases in needs
                 ],
             ),
-            releases=[ReleaseSupportOutput.of(row) for row in releases],
-            findings=[CheckpointFindingOutput.model_validate(one) for one in findings],
+            releases=releases,
+            findings=findings,
         )
 
 
@@ -273,15 +229,6 @@ class IgnoreNamesOutput(OutputModel):
     clean: bool
     """Whether every entry now hits in vLLM what it hits on disk."""
 
-    @classmethod
-    def of(cls, lists: Sequence[JudgedList], backup: Path | None, *, clean: bool) -> Self:
-        return cls(
-            lists=[IgnoreListOutput.of(one) for one in lists],
-            fixed=backup is not None,
-            backup=backup,
-            clean=clean,
-        )
-
 
 class ConvertedOutput(OutputModel):
     """Tensors that got another dtype."""
@@ -296,42 +243,26 @@ class QuantisedOutput(OutputModel):
 
     modules: list[str]
     """The modules that were quantised."""
-    unquantised: list[str]
+    unquantised: list[str] = read_from("floats")
     """The modules that stay as they are."""
     formats: dict[str, int]
     """The number of modules by compressed-tensors' format."""
-    bytes_before: int
+    bytes_before: int = read_from("before")
     """The size of the modules' matrices."""
-    bytes_after: int
+    bytes_after: int = read_from("after")
     """The size of what they became."""
     shards: list[Path]
     """The new shards."""
     superseded: list[str]
     """The old shards, by their new names."""
-    no_longer_ignored: list[str]
+    no_longer_ignored: list[str] = read_from("dropped")
     """The entries that the config's lists lost."""
-    ignored: list[str]
+    ignored: list[str] = read_from("added")
     """The entries that they got."""
     backup: Path | None
     """The copy of config.json as it was."""
-    compressed_tensors: str
+    compressed_tensors: str = read_from("library")
     """The version that quantised them."""
-
-    @classmethod
-    def of(cls, done: Quantised) -> Self:
-        return cls(
-            modules=list(done.modules),
-            unquantised=list(done.floats),
-            formats=done.formats,
-            bytes_before=done.before,
-            bytes_after=done.after,
-            shards=list(done.shards),
-            superseded=list(done.superseded),
-            no_longer_ignored=list(done.dropped),
-            ignored=list(done.added),
-            backup=done.backup,
-            compressed_tensors=done.library,
-        )
 
 
 class QuantiseOutput(OutputModel):
@@ -340,13 +271,6 @@ class QuantiseOutput(OutputModel):
     quantised: QuantisedOutput
     findings: list[CheckpointFindingOutput]
     """What still keeps MTP out."""
-
-    @classmethod
-    def of(cls, done: Quantised, findings: Iterable[CheckpointFinding]) -> Self:
-        return cls(
-            quantised=QuantisedOutput.of(done),
-            findings=[CheckpointFindingOutput.model_validate(one) for one in findings],
-        )
 
 
 class GraftOutput(OutputModel):
@@ -375,34 +299,34 @@ class GraftOutput(OutputModel):
     @classmethod
     def of(cls, done: Grafted, findings: Iterable[CheckpointFinding]) -> Self:
         return cls(
-            written=list(done.written),
-            already_there=list(done.there),
+            written=done.written,
+            already_there=done.there,
             bytes=done.size,
             shard=done.shard,
             converted=[
                 ConvertedOutput(before=old, after=new, tensors=count)
                 for (old, new), count in done.converted.items()
             ],
-            config=list(done.keys),
+            config=done.keys,
             backup=done.backup,
             index=done.index,
             quantised=None,
-            findings=[CheckpointFindingOutput.model_validate(one) for one in findings],
+            findings=findings,
         )
 
     @classmethod
     def of_quantised(cls, done: Quantised, findings: Iterable[CheckpointFinding]) -> Self:
         return cls(
-            written=list(done.grafted),
+            written=done.grafted,
             already_there=[],
             bytes=sum(path.stat().st_size for path in done.shards),
             shard=done.shards[0] if done.shards else None,
             converted=[],
-            config=list(done.keys),
+            config=done.keys,
             backup=done.backup,
             index=done.changed,
-            quantised=QuantisedOutput.of(done),
-            findings=[CheckpointFindingOutput.model_validate(one) for one in findings],
+            quantised=done,
+            findings=findings,
         )
 
 
@@ -413,6 +337,6 @@ def _quantisation(found: Inspection) -> QuantisationOutput | None:
     return QuantisationOutput(
         where=".".join(quantised.way),
         method=quantised.method,
-        bits=list(quantised.bits),
-        lists=[IgnoreListOutput.of(one) for one in found.judged],
+        bits=quantised.bits,
+        lists=found.judged,
     )

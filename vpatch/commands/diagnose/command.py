@@ -46,9 +46,7 @@ def command(
     known, reading, sightings, verdicts, note = diagnose(context, log, vllm)
     code = ExitCode.FINDINGS if sightings or reading.explained else ExitCode.CLEAN
     if as_json:
-        return CommandResult(
-            DiagnoseOutput.of(log, reading, known, verdicts, sightings, note), code
-        )
+        return CommandResult(DiagnoseOutput.of(log, reading, known, verdicts, note), code)
     if sightings:
         _print(reading, verdicts, sightings)
         if note:
@@ -74,7 +72,7 @@ def _print(
     for verdict in verdicts:
         declaration = verdict.patch.declaration
         click.echo(f"{style(declaration.id, bold=True)}  {declaration.title}")
-        for sighting in _of(verdict, sightings):
+        for sighting in verdict.sightings:
             often = f", {sighting.count} times in all" if sighting.count > 1 else ""
             click.echo(f"  line {sighting.line}{often}: {sighting.symptom}")
         state = f"{render.styled(verdict.state)}: " if verdict.state else ""
@@ -83,7 +81,3 @@ def _print(
             if declaration.on_request:
                 click.echo(f"  on request only: {declaration.on_request}")
             click.echo(f"    {verdict.run}")
-
-
-def _of(verdict: SymptomVerdict, sightings: Sequence[Sighting]) -> list[Sighting]:
-    return [sighting for sighting in sightings if sighting.patch.id == verdict.patch.id]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 import sys
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, NamedTuple, cast
 
@@ -88,6 +88,7 @@ class SymptomVerdict:
     state: State | None = None
     reason: str | None = None
     run: str | None = None
+    sightings: tuple[Sighting, ...] = ()
 
 
 @contextmanager
@@ -149,6 +150,10 @@ def diagnose(context: Context, log: str, vllm: str | None) -> Diagnosis:
         task.done()
     sighted = list({sighting.patch.id: sighting.patch for sighting in sightings}.values())
     verdicts, note = symptom_verdicts(context, sighted, vllm, reading.versions)
+    verdicts = [
+        replace(one, sightings=tuple(s for s in sightings if s.patch.id == one.patch.id))
+        for one in verdicts
+    ]
     return Diagnosis(known, reading, sightings, verdicts, note)
 
 

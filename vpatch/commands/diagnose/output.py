@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Self
 
-from vpatch.console.document import OutputModel
+from vpatch.console.document import OutputModel, read_from
 from vpatch.planning.state import State
 
 if TYPE_CHECKING:
@@ -12,7 +12,6 @@ if TYPE_CHECKING:
 
     from vpatch.commands.diagnose.diagnosis import DiagnosedLog, SymptomVerdict
     from vpatch.library.patch import Patch
-    from vpatch.logs.symptoms import Sighting
 
 
 class LookedForOutput(OutputModel):
@@ -38,9 +37,9 @@ class SymptomOutput(OutputModel):
 class FoundPatchOutput(OutputModel):
     """A patch that cures a symptom in the log."""
 
-    patch: str
-    title: str
-    on_request: str | None
+    patch: str = read_from("patch.id")
+    title: str = read_from("patch.declaration.title")
+    on_request: str | None = read_from("patch.declaration.on_request")
     """Why only a recipe or `--patch` takes this patch."""
     state: State | None
     """What the patch means for the vLLM that wrote the log; null if that is not known."""
@@ -50,21 +49,7 @@ class FoundPatchOutput(OutputModel):
     """What follows: a sentence for people."""
     run: str | None
     """The command to run next."""
-    symptoms: list[SymptomOutput]
-
-    @classmethod
-    def of(cls, verdict: SymptomVerdict, sightings: Sequence[Sighting]) -> Self:
-        own = [sighting for sighting in sightings if sighting.patch.id == verdict.patch.id]
-        return cls(
-            patch=verdict.patch.id,
-            title=verdict.patch.declaration.title,
-            on_request=verdict.patch.declaration.on_request,
-            state=verdict.state,
-            reason=verdict.reason,
-            says=verdict.says,
-            run=verdict.run,
-            symptoms=[SymptomOutput.model_validate(sighting) for sighting in own],
-        )
+    symptoms: list[SymptomOutput] = read_from("sightings")
 
 
 class ExplainedOutput(OutputModel):
@@ -97,7 +82,6 @@ class DiagnoseOutput(OutputModel):
         reading: DiagnosedLog,
         known: Sequence[Patch],
         verdicts: Sequence[SymptomVerdict],
-        sightings: Sequence[Sighting],
         note: str | None,
     ) -> Self:
         symptoms = sum(len(patch.declaration.symptoms) for patch in known)
@@ -107,7 +91,7 @@ class DiagnoseOutput(OutputModel):
             versions=reading.versions,
             note=note,
             looked_for=LookedForOutput(patches=len(known), symptoms=symptoms),
-            found=[FoundPatchOutput.of(verdict, sightings) for verdict in verdicts],
+            found=verdicts,
             explained=[
                 ExplainedOutput(message=e.message, line=line, meaning=e.meaning, hint=e.hint)
                 for e, line in reading.explained.items()

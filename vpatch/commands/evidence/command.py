@@ -52,7 +52,7 @@ def list_(
     found, errors = verify_all(context, evidence_dir)
     if as_json:
         code = combine(errors).exit_code if errors else ExitCode.CLEAN
-        return CommandResult(EvidenceListOutput.of(found), code, tuple(errors))
+        return CommandResult(EvidenceListOutput(evidence=found), code, tuple(errors))
     _print_list(found)
     if not found and not errors:
         click.echo(f"there is no evidence in {evidence_dir}; vpatch smoke makes it")
@@ -73,7 +73,7 @@ def show(name: str, evidence_dir: Path, *, as_json: bool) -> CommandResult | Exi
     """
     evidence = unchanged_evidence(evidence_dir / name)
     if as_json:
-        return CommandResult(EvidenceShowOutput.of(evidence))
+        return CommandResult(EvidenceShowOutput.model_validate(evidence))
     click.echo((evidence.folder / REPORT).read_text(encoding="utf-8"), nl=False)
     return ExitCode.CLEAN
 
@@ -99,7 +99,7 @@ def verify(
     """
     found = verify_named(context, evidence_dir / name)
     if as_json:
-        return CommandResult(EvidenceOutput.of(found), found.exit_code)
+        return CommandResult(EvidenceOutput.model_validate(found), found.exit_code)
     for file in found.changed:
         click.echo(f"changed since it was written: {file}")
     for difference in found.differs:

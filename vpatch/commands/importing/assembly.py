@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from vpatch.commands.importing.merge import merged
 
@@ -50,7 +50,9 @@ def assemble(
     placed = [(one.path, edit) for one in derived for edit in _renamed(one.candidate, files)]
     edits += merged(placed, tree) if merge else [edit for _, edit in placed]
     new = {name: content for name, content in files.items() if there.get(name) != content}
-    return AssembledPatch(tuple(_distinct(edits)), new)
+    # Two places may need the same import.
+    distinct = {json.dumps(edit, sort_keys=True): edit for edit in edits}.values()
+    return AssembledPatch(tuple(distinct), new)
 
 
 def _renamed(candidate: Candidate, files: dict[str, bytes]) -> list[Declared]:
@@ -83,12 +85,3 @@ def _free(name: str, content: bytes, files: Mapping[str, bytes]) -> str:
         found = f"{stem}_{number}{dot}{suffix}" if dot else f"{name}_{number}"
         number += 1
     return found
-
-
-def _distinct(edits: Sequence[Declared]) -> list[Declared]:
-    """The edits, and each of those that are the same once: imports that two places need."""
-    return list({_key(edit): edit for edit in edits}.values())
-
-
-def _key(edit: Any) -> str:
-    return json.dumps(edit, sort_keys=True)

@@ -92,16 +92,14 @@ def effect_by_text(files: Sequence[FileChange], tree: Tree) -> Declared | None:
         {"text": text, "files": glob_of_texts(file.path, tree, [text])}
         for file in files
         for text in _new_texts(
-            *(side.decode(errors="replace") for side in _sides(file)), python=is_python(file.path)
+            (file.before or b"").decode(errors="replace"),
+            file.after.decode(errors="replace"),
+            python=is_python(file.path),
         )
     ]
     if not parts:
         return None
     return parts[0] if len(parts) == 1 else {"all": [*parts]}
-
-
-def _sides(file: FileChange) -> tuple[bytes, bytes]:
-    return file.before or b"", file.after
 
 
 def _new_texts(before: str, after: str, *, python: bool) -> Iterator[str]:

@@ -10,7 +10,7 @@ from click.core import ParameterSource
 from vpatch.commands.importing.draft_text import imported_lines
 from vpatch.commands.importing.lift_text import lifted_lines
 from vpatch.commands.importing.lift_usecase import lift_patch
-from vpatch.commands.importing.output import ImportOutput, LiftedPatchOutput
+from vpatch.commands.importing.output import ImportOutput
 from vpatch.commands.importing.request import ImportRequest, release_named, source_named
 from vpatch.commands.importing.sources.script import DEFAULT_PLACE
 from vpatch.commands.importing.usecase import import_patches
@@ -150,7 +150,7 @@ def command(
         _refuse_beside_lift(_given())
         lifted = lift_patch(context, lift, release_named(vllm, other))
         if as_json:
-            return CommandResult(ImportOutput(patches=[], lifted=LiftedPatchOutput.of(lifted)))
+            return CommandResult(ImportOutput(patches=[], lifted=lifted))
         for line in lifted_lines(lifted):
             click.echo(line)
         return ExitCode.CLEAN
@@ -173,7 +173,7 @@ def command(
     imported = import_patches(context, request, output_dir)
     code = ExitCode.FINDINGS if any(p.needs_a_person for p in imported) else ExitCode.CLEAN
     if as_json:
-        return CommandResult(ImportOutput.of(imported), code)
+        return CommandResult(ImportOutput(patches=imported), code)
     for patch in imported:
         for line in imported_lines(patch):
             click.echo(line)

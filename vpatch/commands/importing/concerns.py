@@ -50,10 +50,11 @@ def concerns_of(files: Sequence[FileChange], before: View, after: View) -> Decla
     tree = before.tree
     existing = [file for file in files if file.before is not None]
     changed = [(f.path, one) for f in existing for one in _changed_definitions(f)]
-    found = [definition_predicate(path, one, tree) for path, one in changed]
-    found = [one for one in _distinct(found) if _holds_in(one, before, after)][:_MOST]
-    if found:
-        return found[0] if len(found) == 1 else {"any": [*found]}
+    declared = (definition_predicate(path, one, tree) for path, one in changed)
+    distinct = {repr(one): one for one in declared}.values()
+    holding = [one for one in distinct if _holds_in(one, before, after)][:_MOST]
+    if holding:
+        return holding[0] if len(holding) == 1 else {"any": [*holding]}
     kept = [definition_predicate(f.path, one, tree) for f in existing for one in _kept(f)]
     lines = (line for file in existing for line in _kept_lines(file, tree))
     kept.sort(key=_vagueness)
@@ -69,10 +70,6 @@ def _vagueness(declared: Declared) -> tuple[bool, bool]:
 def _holds_in(declared: Declared, *views: View) -> bool:
     predicate = Predicate.model_validate_json(json.dumps(declared))
     return all(probe(predicate, view).holds for view in views)
-
-
-def _distinct(found: Sequence[Declared]) -> list[Declared]:
-    return list({repr(one): one for one in found}.values())
 
 
 def _kept(file: FileChange) -> list[Definition]:

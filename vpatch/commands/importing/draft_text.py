@@ -60,7 +60,6 @@ def _head(one: ImportedPatch) -> Iterator[str]:
 
 
 def _notes(one: ImportedPatch) -> Iterator[str]:
-    yield from one.draft.change.notes
     yield from one.notes
     if (wrong := one.unrecognised) is not None:
         yield (

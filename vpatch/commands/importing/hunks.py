@@ -51,7 +51,10 @@ def count_hunks(
         by_text = [e for e in (*edits, *left_out) if e.kind in BY_TEXT]
         text = [e.lines for e in by_text if e.path == file.path]
         python += len(ranges)
-        meaning += sum(not any(_meet(lines, hunk) for lines in text) for hunk in ranges)
+        meaning += sum(
+            not any(first <= end + 1 and last + 1 >= start for first, last in text)
+            for start, end in ranges
+        )
     return HunkCounts(python, meaning, others, Counter(edit.kind for edit in edits))
 
 
@@ -60,7 +63,3 @@ def _hunks(before: bytes, after: bytes) -> list[tuple[int, int]]:
     sides = [text.decode(errors="replace").splitlines() for text in (before, after)]
     matcher = difflib.SequenceMatcher(None, sides[0], sides[1], autojunk=False)
     return [(ops[0][1] + 1, ops[-1][2]) for ops in matcher.get_grouped_opcodes(_CONTEXT)]
-
-
-def _meet(lines: tuple[int, int], hunk: tuple[int, int]) -> bool:
-    return lines[0] <= hunk[1] + 1 and lines[1] + 1 >= hunk[0]

@@ -4,24 +4,25 @@ from __future__ import annotations
 
 from collections import Counter
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, Self
+from typing import TYPE_CHECKING, Annotated, Literal, Self
 
-from vpatch.console.document import OutputModel
+from pydantic import AliasPath, BeforeValidator, Field
+
+from vpatch.console.document import OutputModel, read_from
 from vpatch.planning.state import State
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable
 
     from vpatch.commands.importing.lift import LiftedEdit
-    from vpatch.commands.importing.lift_usecase import LiftedPatch
-    from vpatch.commands.importing.request import ImportedPatch
+    from vpatch.deriving.derive import DerivedEdit
 
 
 class TextualEditOutput(OutputModel):
     """An edit that goes by text, as none by meaning gives the same."""
 
     path: str
-    line: int
+    line: int = Field(validation_alias=AliasPath("lines", 0))
     """The first line that it changes in the file before, from 1."""
     kind: Literal["text", "diff"]
     why: str
@@ -43,7 +44,7 @@ class LeftOutChangeOutput(OutputModel):
     """A change of comments alone, which the patch does not make."""
 
     path: str
-    line: int
+    line: int = Field(validation_alias=AliasPath("lines", 0))
     """Its first line in the file before, from 1."""
     why: str
     """A sentence for people."""
@@ -60,67 +61,42 @@ class OnReleaseOutput(OutputModel):
     """What `git apply -3` makes of the original diff."""
 
 
+def _as_text(edits: Iterable[DerivedEdit]) -> list[DerivedEdit]:
+    return [edit for edit in edits if edit.why is not None]
+
+
+_TextualEdits = Annotated[list[TextualEditOutput], BeforeValidator(_as_text)]
+
+
 class ImportedPatchOutput(OutputModel):
     """A patch that was imported."""
 
     id: str
     folder: Path
-    where: str
+    where: str = read_from("draft.change.where")
     """The place in the source."""
-    gives: Literal["exact", "layout", "code"]
+    gives: Literal["exact", "layout", "code"] = read_from("proof.gives")
     """What it makes of the release: the bytes of the source, its code and comments in another
     layout, or its code alone."""
-    python_hunks: int
-    hunks_by_meaning: int
+    python_hunks: int = read_from("draft.counts.python")
+    hunks_by_meaning: int = read_from("draft.counts.by_meaning")
     """Of the hunks of Python files, those that edits by meaning say."""
-    other_hunks: int
-    edits: dict[str, int]
+    other_hunks: int = read_from("draft.counts.others")
+    edits: dict[str, int] = read_from("draft.counts.kinds")
     """How many edits of each kind there are."""
-    as_text: list[TextualEditOutput]
-    left_out: list[LeftOutChangeOutput]
-    aside: list[AsideOutput]
+    as_text: _TextualEdits = read_from("draft.derived")
+    left_out: list[LeftOutChangeOutput] = read_from("draft.left_out")
+    aside: list[AsideOutput] = read_from("draft.change.aside")
     requires: list[str]
     upstreamed_in: str | None
     """The release of `--vllm`, if it has the change already."""
-    doubts: list[str]
+    doubts: list[str] = read_from("draft.change.doubts")
     """Places where the source says two things, so that the command ends with 1."""
     notes: list[str]
     """Sentences for people."""
-    printed: list[str]
+    printed: list[str] = read_from("draft.change.printed")
     """With `--run`, the last lines that the script printed."""
     releases: list[OnReleaseOutput]
-
-    @classmethod
-    def of(cls, one: ImportedPatch) -> Self:
-        draft = one.draft
-        return cls(
-            id=one.id,
-            folder=one.folder,
-            where=draft.change.where,
-            gives=one.proof.gives,
-            python_hunks=draft.counts.python,
-            hunks_by_meaning=draft.counts.by_meaning,
-            other_hunks=draft.counts.others,
-            edits=dict(draft.counts.kinds),
-            as_text=[
-                TextualEditOutput.model_validate(
-                    {"path": e.path, "line": e.lines[0], "kind": e.kind, "why": e.why}
-                )
-                for e in draft.derived
-                if e.why is not None
-            ],
-            left_out=[
-                LeftOutChangeOutput(path=e.path, line=e.lines[0], why=str(e.why))
-                for e in draft.left_out
-            ],
-            aside=[AsideOutput.model_validate(left) for left in draft.change.aside],
-            requires=list(one.requires),
-            upstreamed_in=one.upstreamed_in,
-            doubts=list(draft.change.doubts),
-            notes=[*draft.change.notes, *one.notes],
-            printed=list(draft.change.printed),
-            releases=[OnReleaseOutput.model_validate(release) for release in one.releases],
-        )
 
 
 class LiftedEditOutput(OutputModel):
@@ -137,18 +113,18 @@ class LiftedEditOutput(OutputModel):
 
     @classmethod
     def of(cls, edit: LiftedEdit) -> Self:
-        lifted = edit.assembled is not None
-        kinds = Counter(each.kind for each in edit.derived) if lifted else {}
-        reasons = [each.why for each in edit.derived if each.why is not None] if lifted else []
-        return cls.model_validate(
-            {
-                "path": edit.path,
-                "line": edit.line,
-                "kind": edit.kind,
-                "becomes": dict(kinds),
-                "why": reasons if lifted else [str(edit.why)],
-            }
+        derived = edit.derived if edit.assembled is not None else ()
+        return cls(
+            path=edit.path,
+            line=edit.line,
+            kind=edit.kind,
+            becomes=Counter(each.kind for each in derived),
+            why=[each.why for each in _as_text(derived)] if derived else [str(edit.why)],
         )
+
+
+def _lifted(edits: Iterable[LiftedEdit]) -> list[LiftedEditOutput]:
+    return [LiftedEditOutput.of(edit) for edit in edits]
 
 
 class LiftedPatchOutput(OutputModel):
@@ -158,19 +134,9 @@ class LiftedPatchOutput(OutputModel):
     folder: Path
     version: str
     """The release by which it was lifted and proven."""
-    edits: list[LiftedEditOutput]
+    edits: Annotated[list[LiftedEditOutput], BeforeValidator(_lifted)]
     removed: list[str]
     """Files beside the patch that no edit uses any more."""
-
-    @classmethod
-    def of(cls, one: LiftedPatch) -> Self:
-        return cls(
-            id=one.id,
-            folder=one.folder,
-            version=one.version,
-            edits=[LiftedEditOutput.of(edit) for edit in one.edits],
-            removed=list(one.removed),
-        )
 
 
 class ImportOutput(OutputModel):
@@ -179,10 +145,6 @@ class ImportOutput(OutputModel):
     patches: list[ImportedPatchOutput]
     lifted: LiftedPatchOutput | None = None
     """With `--lift` alone; then nothing is imported."""
-
-    @classmethod
-    def of(cls, made: Sequence[ImportedPatch]) -> Self:
-        return cls(patches=[ImportedPatchOutput.of(one) for one in made])
 
 
 class NewOutput(OutputModel):

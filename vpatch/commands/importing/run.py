@@ -215,7 +215,8 @@ class ImportRun:
             needed = requires.get(one.change.id, ())
             last = None if self.release is None else comparison.first_with_it(releases)
             one.write(self.staging / one.change.id, comparison.claim(releases), needed, last)
-            more = [notes[one.change.id]] if one.change.id in notes else []
+            more = [*one.change.notes]
+            more += [notes[one.change.id]] if one.change.id in notes else []
             more += [failure for edit in one.derived for failure in edit.failures]
             more += proof.notes
             if self.request.examples:

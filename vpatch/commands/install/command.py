@@ -49,7 +49,7 @@ def command(
     if as_json:
         from vpatch.commands.install.output import InstallOutput  # noqa: PLC0415 - models load slowly
 
-        return CommandResult(InstallOutput.of(done))
+        return CommandResult(InstallOutput.model_validate(done))
     patches = counted(len(done.lock.patches), "patch")
     click.echo(f"{done.found}")
     outcome = _DONE[done.outcome or "unchanged"]

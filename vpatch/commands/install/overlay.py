@@ -59,6 +59,8 @@ class VerifiedOverlay:
     files: tuple[str, ...]
     differences: tuple[FileDifference, ...]
     doubts: tuple[str, ...] = ()
+    # It is in no distribution.
+    distribution = version = None
 
     @property
     def state(self) -> str:

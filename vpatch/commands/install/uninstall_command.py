@@ -31,7 +31,7 @@ def command(*, python: str, as_json: bool) -> CommandResult | ExitCode:
     if as_json:
         from vpatch.commands.install.output import UninstallOutput  # noqa: PLC0415 - models load slowly
 
-        return CommandResult(UninstallOutput.of(done))
+        return CommandResult(UninstallOutput.model_validate(done))
     click.echo(f"{done.found}")
     click.echo(f"  {counted(len(done.files), 'file')} as before vpatch install")
     return ExitCode.CLEAN

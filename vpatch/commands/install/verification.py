@@ -75,6 +75,11 @@ class VerifiedVllm:
     digests: Mapping[str, str | None] = field(default_factory=dict, repr=False)
 
     @property
+    def patches(self) -> tuple[str, ...]:
+        """The ids of the lock's patches."""
+        return () if self.lock is None else tuple(patch.id for patch in self.lock.patches)
+
+    @property
     def is_fork(self) -> bool:
         """Whether it has the name of the release and other files: a build says so by its name."""
         return bool(self.other_files) and canonicalize_name(self.found.distribution) == "vllm"

@@ -46,7 +46,7 @@ def command(context: Context, *, python: str, as_json: bool) -> CommandResult | 
     if as_json:
         from vpatch.commands.install.output import VerifyEnvOutput  # noqa: PLC0415 - models load slowly
 
-        return CommandResult(VerifyEnvOutput.of(done), code)
+        return CommandResult(VerifyEnvOutput.model_validate(done), code)
     for line in _lines(done):
         click.echo(line)
     return code

@@ -64,7 +64,7 @@ def command(
     """
     made = wheel(context, request, WheelOptions(output_dir, file, distribution))
     if as_json:
-        return CommandResult(WheelOutput.of(made))
+        return CommandResult(WheelOutput.model_validate(made))
     _print(made)
     return ExitCode.CLEAN
 

@@ -24,7 +24,8 @@ def command(context: Context, *, as_json: bool) -> CommandResult | ExitCode:
     library = context.library
     found = library.load_all()
     if as_json:
-        return CommandResult(ListOutput.of(found, library.recipes))
+        recipes = [{"name": name, "file": file} for name, file in sorted(library.recipes.items())]
+        return CommandResult(ListOutput(patches=found, recipes=recipes))
     width = max((len(patch.id) for patch in found), default=0)
     for patch in found:
         click.echo(f"{style(f'{patch.id:<{width}}', bold=True)}  {patch.title}")

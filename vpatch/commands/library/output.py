@@ -5,18 +5,16 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
-from vpatch.console.document import OutputModel
+from vpatch.console.document import OutputModel, read_from
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-
     from vpatch.library.patch import Patch
 
 
 class ListedPatchOutput(OutputModel):
     id: str
-    title: str
-    needed_in: dict[str, str]
+    title: str = read_from("declaration.title")
+    needed_in: dict[str, str] = read_from("declaration.needed_in")
     """The range of versions that the patch claims, by the name of the tree."""
     digest: str
     folder: Path
@@ -32,24 +30,6 @@ class ListOutput(OutputModel):
 
     patches: list[ListedPatchOutput]
     recipes: list[ListedRecipeOutput]
-
-    @classmethod
-    def of(cls, patches: Iterable[Patch], recipes: Mapping[str, Path]) -> Self:
-        return cls(
-            patches=[
-                ListedPatchOutput(
-                    id=patch.id,
-                    title=patch.declaration.title,
-                    needed_in=patch.declaration.needed_in,
-                    digest=patch.digest,
-                    folder=patch.folder,
-                )
-                for patch in patches
-            ],
-            recipes=[
-                ListedRecipeOutput(name=name, file=file) for name, file in sorted(recipes.items())
-            ],
-        )
 
 
 class ShowOutput(OutputModel):

@@ -72,7 +72,7 @@ def command(
     if as_json:
         from vpatch.commands.run.output import RunOutput  # noqa: PLC0415 - models load slowly
 
-        return CommandResult(RunOutput.of(found))
+        return CommandResult(RunOutput.model_validate(found))
     if check:
         _print(found)
     else:

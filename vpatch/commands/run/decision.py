@@ -36,16 +36,9 @@ _SHOWN = 10
 
 
 def decided(
-    context: Context,
-    job: Selection,
-    python: Path,
-    environment: Mapping[str, str],
-    *,
-    asked_for: bool,
+    context: Context, job: Selection, python: Path, environment: Mapping[str, str]
 ) -> tuple[RunRecord, Composition]:
     """Ask a Python for its vLLM, plan the patches, and compare the files that they touch.
-
-    With `asked_for`, somebody named the patches: one that finds nothing to do stops the run.
 
     Raises:
         UsageError: it has another release, no whole vLLM, or a patch must be compiled.
@@ -57,15 +50,10 @@ def decided(
     job = _of_installed(job, base)
     with context.tree(job.spec, job.expected_digest) as tree:
         plan = planned(context, job.patches, tree, to_write=True)
-    refuse_stopping([plan], asked_for=asked_for, strict=job.strict)
+    refuse_stopping([plan], asked_for=job.asked_for, strict=job.strict)
     release = plan.pin.version or ""
     if base.release != release:
-        raise UsageError(
-            f"it has vLLM {base.version}, not {release}",
-            where=str(base.package),
-            hint=f"give --vllm {base.release}, or run a command of another environment",
-            code="engine.wrong-version",
-        )
+        raise _wrong_version(base, release)
     if not plan.taken:
         raise VpatchError(
             f"there is no patch to apply: {states_of([plan])}",
@@ -127,13 +115,17 @@ def _of_installed(job: Selection, base: BaseVllm) -> Selection:
     if isinstance(spec, PypiSpec) and is_series(spec.version):
         if base.release.startswith(f"{spec.version}."):
             return replace(job, spec=replace(spec, version=base.release))
-        raise UsageError(
-            f"it has vLLM {base.version}, not {spec.version}",
-            where=str(base.package),
-            hint=f"give --vllm {base.release}, or run a command of another environment",
-            code="engine.wrong-version",
-        )
+        raise _wrong_version(base, spec.version)
     return job
+
+
+def _wrong_version(base: BaseVllm, wanted: str) -> UsageError:
+    return UsageError(
+        f"it has vLLM {base.version}, not {wanted}",
+        where=str(base.package),
+        hint=f"give --vllm {base.release}, or run a command of another environment",
+        code="engine.wrong-version",
+    )
 
 
 def _laid_over(plan: Plan) -> dict[str, Change]:

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Annotated
 
-from vpatch.console.document import OutputModel
+from pydantic import BeforeValidator
+
+from vpatch.console.document import OutputModel, read_from
 
 if TYPE_CHECKING:
-    from vpatch.commands.run.usecase import PatchedRun
+    from collections.abc import Iterable
+
+    from vpatch.engine.command import FoundCommand
 
 
 class RunPatchOutput(OutputModel):
@@ -17,40 +21,31 @@ class RunPatchOutput(OutputModel):
     """What the patch means for this release; `needed` patches are in the overlay."""
 
 
+def _words(command: FoundCommand | None) -> list[str]:
+    return [] if command is None else [str(command.program), *command.words[1:]]
+
+
+def _patches(states: Iterable[tuple[str, str]]) -> list[RunPatchOutput]:
+    return [RunPatchOutput(patch=patch, state=state) for patch, state in states]
+
+
 class RunOutput(OutputModel):
     """The result of `vpatch run --check` and `vpatch run --print-env`."""
 
-    command: list[str]
+    command: Annotated[list[str], BeforeValidator(_words)]
     """The program's path and its arguments; empty if no command was given."""
     python: Path
     """The Python whose vLLM is the base."""
-    vllm: str
+    vllm: str = read_from("record.version")
     """The version of the installed vLLM, with its local part."""
-    package: Path
+    package: Path = read_from("record.package")
     """The folder of the installed package."""
-    recipe: str | None
-    patches: list[RunPatchOutput]
+    recipe: str | None = read_from("record.recipe")
+    patches: Annotated[list[RunPatchOutput], BeforeValidator(_patches)] = read_from("record.states")
     files: list[str]
     """The files that the overlay replaces or adds, by their paths in the tree."""
-    overlay: str
+    overlay: str = read_from("record.overlay")
     """The name that `vpatch cache clear` takes."""
-    overlay_is_made: bool
-    environment: dict[str, str]
+    overlay_is_made: bool = read_from("is_made")
+    environment: dict[str, str] = read_from("variables")
     """What the command is given beside your own environment."""
-
-    @classmethod
-    def of(cls, found: PatchedRun) -> Self:
-        record, command = found.record, found.command
-        words = [] if command is None else [str(command.program), *command.words[1:]]
-        return cls(
-            command=words,
-            python=found.python,
-            vllm=record.version,
-            package=record.package,
-            recipe=record.recipe,
-            patches=[RunPatchOutput(patch=patch, state=state) for patch, state in record.states],
-            files=found.files,
-            overlay=record.overlay,
-            overlay_is_made=found.is_made,
-            environment=dict(found.variables),
-        )

@@ -96,15 +96,15 @@ def patched_run(
         # What was found before needs neither the tree nor libcst.
         from vpatch.commands.run.decision import decided  # noqa: PLC0415
 
-        asked_for = bool(job.recipe or request.patches)
-        record, made_of = decided(context, job, base, environment, asked_for=asked_for)
+        record, made_of = decided(context, job, base, environment)
         remember(context, job, base, environment, record)
         if make:
             kept = make_kept(context.cache.folder, made_of, context.progress)
     if command is not None and command.python == base:
         refuse_shadow(command.first, record.package)
     folder = overlay_folder(context.cache.folder, record.overlay)
-    variables = {"PYTHONPATH": _joined(packages_of(folder), environment.get("PYTHONPATH", ""))}
+    folders = str(packages_of(folder)), environment.get("PYTHONPATH")
+    variables = {"PYTHONPATH": os.pathsep.join(filter(None, folders))}
     if _writes_bytecode(record, environment):
         variables["PYTHONPYCACHEPREFIX"] = str(context.cache.answers("bytecode"))
     is_made = kept is not None or patched_as_made(folder, record.patched)
@@ -195,7 +195,3 @@ def _without_overlays(environment: dict[str, str]) -> dict[str, str]:
     if kept:
         return environment | {"PYTHONPATH": kept}
     return {name: value for name, value in environment.items() if name != "PYTHONPATH"}
-
-
-def _joined(packages: Path, others: str) -> str:
-    return os.pathsep.join([str(packages), others]) if others else str(packages)

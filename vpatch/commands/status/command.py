@@ -68,7 +68,7 @@ def command(
     if as_json:
         from vpatch.commands.status.output import StatusOutput  # noqa: PLC0415 - models load slowly
 
-        return CommandResult(StatusOutput.of(rows), code)
+        return CommandResult(StatusOutput(trees=rows), code)
     if why:
         _explain(rows)
     elif len(rows) == 1:

@@ -78,13 +78,11 @@ def status(
     for reason in slow:
         context.progress.note(reason)
     if located or explained:
-        rows = [
-            _told(context, job, moved, request.patches, explained=explained) for job, moved in jobs
-        ]
+        rows = [_told(context, job, moved, explained=explained) for job, moved in jobs]
         return _compared(context, request, rows)
     # What a table does not show need not be found.
     findings_for: FindingsFor = "stopping" if len(jobs) == 1 else "none"
-    plans = plans_for(context, [job for job, _ in jobs], request.patches, findings_for=findings_for)
+    plans = plans_for(context, [job for job, _ in jobs], findings_for=findings_for)
     rows = [
         StatusRow(made, job.recipe, moved, job.strict)
         for (job, moved), made in zip(jobs, plans, strict=True)
@@ -156,15 +154,13 @@ def _told(
     context: Context,
     job: selection.Selection,
     moved: bool,  # noqa: FBT001
-    chosen: Sequence[str],
     *,
     explained: bool,
 ) -> StatusRow:
-    alone = selection.decided_alone(job, chosen)
     # As above.
     from vpatch.planning.plan import plan  # noqa: PLC0415
 
     with context.tree(job.spec, job.expected_digest) as tree:
-        made = plan(job.patches, tree, findings_for="all", alone=alone)
+        made = plan(job.patches, tree, findings_for="all", alone=job.alone)
         diffs = _diffs(context, made, tree) if explained else {}
     return StatusRow(made, job.recipe, moved, job.strict, diffs)

@@ -81,7 +81,10 @@ def command(
     for host in names if not show else ():
         store.add("host", host, "")
     if as_json:
-        shown = [TrustedPathOutput.of(*one) for one in told]
+        shown = [
+            TrustedPathOutput(path=path, state=state, digest=one.digest, files=one.digests)
+            for path, state, one in told
+        ]
         return CommandResult(TrustOutput(paths=shown, hosts=names, records=[]))
     for path, state, content in told:
         _print(path, state, content)
@@ -94,7 +97,7 @@ def command(
 def _list(store: Store, *, as_json: bool) -> CommandResult | ExitCode:
     records = list(store)
     if as_json:
-        return CommandResult(TrustOutput.of_records(records))
+        return CommandResult(TrustOutput(paths=[], hosts=[], records=records))
     for record in records:
         digest = f"  {_short(record.digest)}" if record.digest else ""
         click.echo(f"{record.kind:<4}  {_name(record.name)}{digest}  since {record.since}")
@@ -108,7 +111,7 @@ def _revoke(
 ) -> CommandResult | ExitCode:
     gone = revoke_trust(store, paths, hosts)
     if as_json:
-        return CommandResult(TrustOutput.of_records(gone))
+        return CommandResult(TrustOutput(paths=[], hosts=[], records=gone))
     for record in gone:
         click.echo(f"not trusted any more  {_name(record.name)}")
     if not gone:

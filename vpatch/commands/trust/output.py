@@ -3,15 +3,10 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, Self
+from typing import Literal
 
 from vpatch.console.document import OutputModel
 from vpatch.trust.decision import State as TrustState
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from vpatch.trust.store import Content, TrustRecord
 
 
 class TrustedPathOutput(OutputModel):
@@ -22,10 +17,6 @@ class TrustedPathOutput(OutputModel):
     digest: str
     files: dict[str, str]
     """The SHA-256 digest of each file, by its path in the folder."""
-
-    @classmethod
-    def of(cls, path: Path, state: TrustState, content: Content) -> Self:
-        return cls(path=path, state=state, digest=content.digest, files=content.digests)
 
 
 class TrustRecordOutput(OutputModel):
@@ -47,8 +38,3 @@ class TrustOutput(OutputModel):
     """The hosts that were trusted, or with `--show` would be."""
     records: list[TrustRecordOutput]
     """With `--list` all that the user trusts; with `--revoke` what is not trusted any more."""
-
-    @classmethod
-    def of_records(cls, records: Iterable[TrustRecord]) -> Self:
-        found = [TrustRecordOutput.model_validate(record) for record in records]
-        return cls(paths=[], hosts=[], records=found)

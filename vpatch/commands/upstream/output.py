@@ -3,54 +3,41 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import TYPE_CHECKING, Literal, Self
+from typing import TYPE_CHECKING, Annotated, Literal, Self
 
-from vpatch.console.document import OutputModel
+from pydantic import BeforeValidator
+
+from vpatch.console.document import OutputModel, read_from
 from vpatch.planning.state import State
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from vpatch.commands.upstream.propose import Proposed
-    from vpatch.commands.upstream.status import Known, PatchStatus
+    from vpatch.declare.patch import Upstream
+    from vpatch.errors import VpatchError
 
 
 class ThreadOutput(OutputModel):
     """A thread upstream, as GitHub knows it."""
 
-    ref: str
+    ref: str = read_from("declared.ref")
     """OWNER/NAME#NUMBER."""
-    url: str
-    kind: str
+    url: str = read_from("answer.thread.url")
+    kind: str = read_from("answer.thread.kind")
     """`issue` or `pull request`."""
-    relation: str | None
+    relation: str | None = read_from("declared.relation")
     """How the patch declares that it is related."""
-    state: str
-    title: str
-    release: str | None
+    state: str = read_from("answer.thread.state")
+    title: str = read_from("answer.thread.title")
+    release: str | None = read_from("answer.release")
     """The first release that has what was merged."""
-    asked: datetime | None
+    asked: datetime | None = read_from("answer.asked")
     """When GitHub was asked; null if the declaration was taken for the answer."""
-    live: bool
+    live: bool = read_from("answer.live")
     """Whether GitHub was asked in this run."""
     disagreements: list[str]
     """What the patch declares otherwise: sentences for people."""
-
-    @classmethod
-    def of(cls, known: Known) -> Self:
-        answer = known.answer
-        return cls(
-            ref=known.declared.ref,
-            url=answer.thread.url,
-            kind=answer.thread.kind,
-            relation=known.declared.relation,
-            state=answer.thread.state,
-            title=answer.thread.title,
-            release=answer.release,
-            asked=answer.asked,
-            live=answer.live,
-            disagreements=list(known.disagreements),
-        )
 
 
 class UnknownThreadOutput(OutputModel):
@@ -59,43 +46,29 @@ class UnknownThreadOutput(OutputModel):
     """Why nothing is known of it: a sentence for people."""
 
 
+def _unknown(threads: Iterable[tuple[Upstream, VpatchError]]) -> list[UnknownThreadOutput]:
+    return [UnknownThreadOutput(ref=thread.ref, what=error.what) for thread, error in threads]
+
+
 class UpstreamPatchOutput(OutputModel):
     """A patch for a tree, with its threads."""
 
-    patch: str
-    tree: str
-    version: str | None
-    state: State
-    threads: list[ThreadOutput]
-    unknown: list[UnknownThreadOutput]
-    proposal: Literal["drop", "keep", "port"]
-    reason: str
-    finding: bool
+    patch: str = read_from("decision.patch.id")
+    tree: str = read_from("plan.pin.tree")
+    version: str | None = read_from("plan.pin.version")
+    state: State = read_from("decision.state")
+    threads: list[ThreadOutput] = read_from("known")
+    unknown: Annotated[list[UnknownThreadOutput], BeforeValidator(_unknown)]
+    proposal: Literal["drop", "keep", "port"] = read_from("advice.action")
+    reason: str = read_from("advice.reason")
+    finding: bool = read_from("advice.finding")
     """Whether a person must look at it."""
-
-    @classmethod
-    def of(cls, row: PatchStatus) -> Self:
-        return cls(
-            patch=row.decision.patch.id,
-            tree=row.plan.pin.tree,
-            version=row.plan.pin.version,
-            state=row.decision.state,
-            threads=[ThreadOutput.of(known) for known in row.known],
-            unknown=[UnknownThreadOutput(ref=o.ref, what=e.what) for o, e in row.unknown],
-            proposal=row.advice.action,
-            reason=row.advice.reason,
-            finding=row.advice.finding,
-        )
 
 
 class UpstreamStatusOutput(OutputModel):
     """The result of `vpatch upstream-status`. Why threads are unknown is under `errors` too."""
 
     patches: list[UpstreamPatchOutput]
-
-    @classmethod
-    def of(cls, rows: Iterable[PatchStatus]) -> Self:
-        return cls(patches=[UpstreamPatchOutput.of(row) for row in rows])
 
 
 class UpstreamBranchOutput(OutputModel):
@@ -151,6 +124,6 @@ class UpstreamPrOutput(OutputModel):
             diff=proposed.diff,
             body=proposed.body,
             person=list(proposed.person),
-            gates=[GateOutput.model_validate(gate) for gate in proposed.gates],
+            gates=proposed.gates,
             passes=proposed.passes,
         )

@@ -13,7 +13,7 @@ from vpatch.source.rule_files import REPORT, RulesError, read_text, read_yaml
 from vpatch.util.matching import PatternFaultError, found_in
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
+    from collections.abc import Collection
 
     from vpatch.declare.target import Sizes, Titles
     from vpatch.source.tree import Tree
@@ -66,7 +66,7 @@ def labels_for(tree: Tree, file: str, title: str, paths: Collection[str]) -> lis
     try:
         for rule in rules:
             added = (rule.get("actions", {}).get("label") or {}).get("add") or ()
-            if added and _all(rule.get("conditions", ()), title, paths):
+            if added and all(_holds(one, title, paths) for one in rule.get("conditions", ())):
                 labels |= dict.fromkeys(added)
         return sorted(labels)
     except PatternFaultError as error:
@@ -79,10 +79,6 @@ def labels_for(tree: Tree, file: str, title: str, paths: Collection[str]) -> lis
             where=file,
             hint=REPORT,
         ) from error
-
-
-def _all(conditions: Sequence[Any], title: str, paths: Collection[str]) -> bool:
-    return all(_holds(one, title, paths) for one in conditions)
 
 
 def _holds(condition: Any, title: str, paths: Collection[str]) -> bool:

@@ -56,7 +56,7 @@ def command(
     if found.note is not None:
         context.progress.note(found.note)
     if as_json:
-        return CommandResult(UpstreamStatusOutput.of(rows), found.exit_code, found.errors)
+        return CommandResult(UpstreamStatusOutput(patches=rows), found.exit_code, found.errors)
     _print(rows)
     return found.exit_code
 

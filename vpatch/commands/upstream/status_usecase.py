@@ -54,8 +54,7 @@ def upstream_status(context: Context, request: selection.Request) -> UpstreamSta
         threads = context.threads(stack)
         for job in selection.resolve(request, context.library, whole_library=True):
             with context.tree(job.spec, job.expected_digest) as tree:
-                alone = selection.decided_alone(job, request.patches)
-                plan = planned(context, job.patches, tree, to_write=False, alone=alone)
+                plan = planned(context, job.patches, tree, to_write=False, alone=job.alone)
             told = [d for d in plan.decisions if d.patch.declaration.upstream]
             ask_threads(context, threads, [d.patch for d in told], answers)
             rows += [patch_status(plan, decision, answers) for decision in told]
