@@ -116,3 +116,35 @@ def test_rays_handler_of_sigterm_does_not_stay(monkeypatch):
     monkeypatch.setattr("ray.init", init)
     connection._open("auto", {})
     assert signal.getsignal(signal.SIGTERM) == ours
+
+
+@pytest.mark.parametrize(("failures", "tries"), [(0, 1), (2, 3), (3, 3)])
+def test_a_client_asks_again_for_a_server_that_died(monkeypatch, failures, tries):
+    """Ray starts a server for each client; on a busy machine it may die as it starts."""
+    asked = []
+
+    def init(*_args, **_settings):
+        asked.append(1)
+        if len(asked) <= failures:
+            raise ConnectionAbortedError("Initialization failure from server:\nPID is a zombie")
+
+    monkeypatch.setattr("ray.init", init)
+    if failures < tries:
+        connection._open("ray://head:1", {})
+    else:
+        with fails("cluster.not-found", "PID is a zombie"):
+            connection._open("ray://head:1", {})
+    assert len(asked) == tries
+
+
+def test_another_failure_is_told_at_once(monkeypatch):
+    asked = []
+
+    def init(*_args, **_settings):
+        asked.append(1)
+        raise ConnectionAbortedError("the server is shutting down")
+
+    monkeypatch.setattr("ray.init", init)
+    with fails("cluster.not-found", "shutting down"):
+        connection._open("ray://head:1", {})
+    assert asked == [1]

@@ -27,6 +27,9 @@ _CLIENT = "ray://"
 _CLIENT_PORT = 10001
 _HOST = re.compile(r"(\[[0-9A-Fa-f:]+\]|[A-Za-z0-9._-]+)(?::([0-9]{1,5}))?")
 _SECONDS = 10.0
+# How often a client asks for a server of its own.
+_ATTEMPTS = 3
+_log = logging.getLogger(__name__)
 
 
 @contextmanager
@@ -136,14 +139,12 @@ def _local(stack: ExitStack) -> dict[str, Any]:
 
 
 def _open(address: str, settings: dict[str, Any]) -> None:
-    import ray  # noqa: PLC0415 - as above
-
     handler = signal.getsignal(signal.SIGTERM)
     try:
         # Ray's workers import from the folder that a driver starts in, before all others. It may be
         # a project of somebody else.
         with chdir("/"):
-            ray.init(address, log_to_driver=False, logging_level=logging.ERROR, **settings)
+            _init(address, log_to_driver=False, logging_level=logging.ERROR, **settings)
     except (ConnectionError, RuntimeError, ValueError, TimeoutError) as error:
         if "ersion" in str(error) and "mismatch" in str(error).lower():
             raise ClusterError(
@@ -162,6 +163,21 @@ def _open(address: str, settings: dict[str, Any]) -> None:
         # Ray installs its own handler, which exits without a message.
         if handler is not None:
             signal.signal(signal.SIGTERM, handler)
+
+
+def _init(address: str, **settings: Any) -> None:
+    """Call `ray.init`, and try it again where the server that Ray starts for a client died."""
+    import ray  # noqa: PLC0415 - as above
+
+    for attempt in range(1, _ATTEMPTS + 1):
+        try:
+            ray.init(address, **settings)
+        except ConnectionAbortedError as error:
+            if attempt == _ATTEMPTS or "Initialization failure" not in str(error):
+                raise
+            _log.info("%s: Ray did not start a server for this client: %s", address, _first(error))
+        else:
+            return
 
 
 def _first(error: Exception) -> str:
