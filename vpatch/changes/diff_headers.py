@@ -71,9 +71,9 @@ def begun(lines: Sequence[str], at: int, *, inside: bool) -> FileHeader | None:
     if len(line) > LONGEST:
         # Some of the patterns take a time that grows with the square of the length.
         return _alone(line[:_SHOWN], "has a line that is too long for a header") if inside else None
-    if found := _BOTH.match(line):
+    if match := _BOTH.match(line):
         refused = _BINARY if line.startswith("Binary") else _NO_CONTENTS
-        return FileHeader(name_of(found[1]), name_of(found[2]), refused)
+        return FileHeader(name_of(match[1]), name_of(match[2]), refused)
     return _of_one_name(line, following, inside=inside)
 
 
@@ -81,13 +81,13 @@ def _of_one_name(line: str, following: str, *, inside: bool) -> FileHeader | Non
     """The header of a file that a line gives one name."""
     if line.startswith("Index: ") and following.startswith("====="):
         return _alone(line.removeprefix("Index: "))
-    if (found := _GNU.match(line)) and (inside or following.startswith(("--- ", "Binary "))):
-        return _alone(found[1])
-    if found := _ONLY_IN.match(line):
-        return _alone(f"{found[1]}/{found[2]}", _NO_CONTENTS)
+    if (match := _GNU.match(line)) and (inside or following.startswith(("--- ", "Binary "))):
+        return _alone(match[1])
+    if match := _ONLY_IN.match(line):
+        return _alone(f"{match[1]}/{match[2]}", _NO_CONTENTS)
     for pattern, refused in _ALONE:
-        if found := pattern.match(line):
-            return _alone(found[1] or found[2], refused)
+        if match := pattern.match(line):
+            return _alone(match[1] or match[2], refused)
     return None
 
 
@@ -111,5 +111,5 @@ def is_part_of_diff(lines: Sequence[str], at: int) -> bool:
 
 
 def _alone(name: str, refused: str | None = None) -> FileHeader:
-    found = plain_name(name)
-    return FileHeader(found, found, refused)
+    file_name = plain_name(name)
+    return FileHeader(file_name, file_name, refused)

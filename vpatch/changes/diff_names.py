@@ -36,21 +36,21 @@ def name_of(text: str) -> FileName:
     """Read what is behind `---` or `+++`, without a time."""
     text = text[:LONGEST]
     if text.startswith('"') and (quoted := _QUOTED.match(text)):
-        found, rest = _unquoted(quoted[0]), text[quoted.end() :]
+        file_name, rest = _unquote(quoted[0]), text[quoted.end() :]
     else:
         name, tab, rest = text.partition("\t")
-        found, rest = _shown(_TIME.sub("", name.rstrip())), tab + rest
+        file_name, rest = _shown(_TIME.sub("", name.rstrip())), tab + rest
         rest = rest or text
-    if found.name == _NOWHERE:
+    if file_name.name == _NOWHERE:
         return FileName(None)
-    return found._replace(has_epoch=_EPOCH.search(rest) is not None)
+    return file_name._replace(has_epoch=_EPOCH.search(rest) is not None)
 
 
 def git_names(text: str) -> tuple[FileName, FileName]:
     """Read the two names behind `diff --git`."""
     first = _QUOTED.match(text)
     if first is not None:
-        return _unquoted(first[0]), _read(text[first.end() + 1 :])
+        return _unquote(first[0]), _read(text[first.end() + 1 :])
     if text.endswith('"') and (at := text.find(' "')) > 0:
         return _shown(text[:at]), _read(text[at + 1 :])
     # A name may have blanks in it: both are the same but for their prefixes.
@@ -67,17 +67,17 @@ def plain_name(text: str) -> FileName:
 
 
 def _read(text: str) -> FileName:
-    return _unquoted(text) if _QUOTED.fullmatch(text) else _shown(text)
+    return _unquote(text) if _QUOTED.fullmatch(text) else _shown(text)
 
 
-def _unquoted(text: str) -> FileName:
+def _unquote(text: str) -> FileName:
     raw = text[1:-1].encode(errors="surrogateescape")
-    content = _ESCAPE.sub(_escaped, raw)
+    content = _ESCAPE.sub(_unescape, raw)
     return _shown(content.decode(errors="surrogateescape"))
 
 
-def _escaped(found: re.Match[bytes]) -> bytes:
-    code = found[1]
+def _unescape(match: re.Match[bytes]) -> bytes:
+    code = match[1]
     if len(code) == 3:  # noqa: PLR2004 - octal digits
         return bytes([int(code, 8) & 0xFF])
     return _PLAIN.get(code, code)

@@ -71,16 +71,16 @@ def commit_message(text: str) -> Message:
     above, _, last = body.rpartition("\n\n")
     if all(_TRAILER.match(line) for line in last.split("\n")):
         body = above
-    made = _MADE.search(last)
-    return Message(_printable(title), _printable(body.strip()), threads, made[1] if made else None)
+    mark = _MADE.search(last)
+    return Message(_printable(title), _printable(body.strip()), threads, mark[1] if mark else None)
 
 
 def _threads(text: str) -> tuple[str, ...]:
-    found = [f"{repository}#{number}" for repository, number in _URL.findall(text)]
-    found += [f"{repository}#{number}" for repository, number in _REF.findall(text)]
+    threads = [f"{repository}#{number}" for repository, number in _URL.findall(text)]
+    threads += [f"{repository}#{number}" for repository, number in _REF.findall(text)]
     for line in text.split("\n"):
-        found += [f"{_UPSTREAM}#{one or other}" for one, other in _OWN.findall(line)]
-    return tuple(dict.fromkeys(found))
+        threads += [f"{_UPSTREAM}#{one or other}" for one, other in _OWN.findall(line)]
+    return tuple(dict.fromkeys(threads))
 
 
 def _printable(text: str) -> str:

@@ -61,49 +61,49 @@ class Stack:
         Raises:
             UsageError: a diff does not apply, or does what no patch can do.
         """
-        kept: dict[str, list[FileDiff]] = {}
-        left: list[LeftAside] = list(change.aside)
+        diffs: dict[str, list[FileDiff]] = {}
+        left_aside: list[LeftAside] = list(change.aside)
         errors: list[VpatchError] = []
         where = change.where
         places = self.places(change)
         for diff, place in zip(change.diffs, places, strict=True):
             path, shown = place.path, diff.text(place.path)
             if (why := aside(path)) is not None:
-                left.append(LeftAside(path, why, len(diff.hunks), shown))
-            elif (why := self._why_lost(diff, place, kept)) is not None:
-                left.append(LeftAside(path, why, len(diff.hunks), shown, lost=True))
+                left_aside.append(LeftAside(path, why, len(diff.hunks), shown))
+            elif (why := self._why_lost(diff, place, diffs)) is not None:
+                left_aside.append(LeftAside(path, why, len(diff.hunks), shown, lost=True))
             elif (problem := self._problem(diff, place)) is not None:
                 errors.append(_unsupported(f"the diff {problem}: {path}", where))
             else:
-                taken = self._as_new(diff, place, kept)
-                kept.setdefault(path, []).append(taken)
+                taken = self._as_new(diff, place, diffs)
+                diffs.setdefault(path, []).append(taken)
         if errors:
             raise combine(errors)
-        if not kept:
-            reasons = "; ".join(f"{one.path}: {one.why}" for one in left)
+        if not diffs:
+            reasons = "; ".join(f"{one.path}: {one.why}" for one in left_aside)
             raise UsageError(
                 f"nothing of the diff is for this release ({reasons})",
                 where=where,
                 hint="name the release that the diff is for with --vllm",
                 code="importing.nothing-left",
             )
-        before = {path: self.read(path) for path in kept}
-        after = self._applied(kept, before, where)
-        files = tuple(FileChange(path, before[path], after[path]) for path in kept)
+        before = {path: self.read(path) for path in diffs}
+        after = self._apply(diffs, before, where)
+        files = tuple(FileChange(path, before[path], after[path]) for path in diffs)
         doubts = [note for diff in change.diffs for note in diff.notes]
         lacking = {
             place.path.removesuffix(place.tail)
             for place in places
-            if place.path in kept and place.path != place.tail
+            if place.path in diffs and place.path != place.tail
         }
         notes = [
             f"the paths in the diff lack {each}: they are taken as below it" for each in lacking
         ]
-        notes += [note for path in kept for note in unsure(path, kept[path], before[path])]
+        notes += [note for path in diffs for note in unsure(path, diffs[path], before[path])]
         name = change.message.patch_id or id_of(change.message.title, change.fallback)
         return self.push(
             SourceChange(
-                name, where, change.message, files, tuple(left), tuple(notes), tuple(doubts)
+                name, where, change.message, files, tuple(left_aside), tuple(notes), tuple(doubts)
             )
         )
 
@@ -153,7 +153,7 @@ class Stack:
         files = (self.paths.paths, self.files)
         return path in self.paths.folders or any(p in each for p in parents for each in files)
 
-    def _applied(
+    def _apply(
         self,
         diffs: dict[str, list[FileDiff]],
         before: dict[str, bytes | None],
@@ -169,9 +169,9 @@ class Stack:
                 content = before[path]
                 scratch.state({} if content is None else {path: content})
                 for diff in several:
-                    said = apply(scratch, diff, path)
-                    if said:
-                        place = place_of(path, said, diff, scratch.read([path]).get(path))
+                    reply = apply(scratch, diff, path)
+                    if reply:
+                        place = place_of(path, reply, diff, scratch.read([path]).get(path))
                         errors.append(_does_not_apply(place, where, self._tree))
                         break
                 else:
@@ -190,15 +190,15 @@ def apply(scratch: ScratchRepository, diff: FileDiff, path: str, *, reverse: boo
     )
 
 
-def place_of(path: str, said: str, diff: FileDiff, content: bytes | None, sign: str = "-") -> str:
+def place_of(path: str, reply: str, diff: FileDiff, content: bytes | None, sign: str = "-") -> str:
     """The place that git says a diff does not fit, and the line that differs there, for people.
 
     `sign` is that of the side which `content` should have.
     """
-    found = _FAILED.search(said)
-    if found is None:
-        return f"{path} ({said.strip()})"
-    place = f"{path}, the hunk at line {found[2]}"
+    match = _FAILED.search(reply)
+    if match is None:
+        return f"{path} ({reply.strip()})"
+    place = f"{path}, the hunk at line {match[2]}"
     lines = (content or b"").decode(errors="replace").splitlines()
     # git names the first hunk that is not there.
     sides = [(hunk.start, hunk.side(sign)) for hunk in diff.hunks]

@@ -86,16 +86,16 @@ def _does_not_apply(error: VpatchError) -> bool:
 
 def _on_top(diffed: Sequence[DiffedChange], tree: Tree) -> list[SourceChange]:
     stack = Stack(tree)
-    found: list[SourceChange] = []
+    changes: list[SourceChange] = []
     errors: list[VpatchError] = []
     for change in diffed:
         try:
-            found.append(stack.take(change))
+            changes.append(stack.take(change))
         except VpatchError as error:
             errors.append(error)
     if errors:
         raise combine(errors)
-    return found
+    return changes
 
 
 def _as_part(diffed: Sequence[DiffedChange], tree: Tree) -> FittedChanges:
@@ -154,9 +154,9 @@ class _Undoing:
         """Take a diff out of a file; return the place that does not have it."""
         scratch.state({} if content is None else {path: content})
         check_time()
-        said = apply(scratch, diff, path, reverse=True)
-        if said:
-            return place_of(path, said, diff, content, "+")
+        reply = apply(scratch, diff, path, reverse=True)
+        if reply:
+            return place_of(path, reply, diff, content, "+")
         self._files[path] = scratch.read([path]).get(path)
         return None
 
