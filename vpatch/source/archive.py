@@ -78,12 +78,12 @@ class _Limited(gzip.GzipFile):
     def __init__(self, name: str, raw: IO[bytes]) -> None:
         super().__init__(fileobj=raw)
         self._archive = name
-        self._left = _LARGEST
+        self._remaining = _LARGEST
 
     def read(self, size: int | None = -1) -> bytes:
         text = super().read(size)
-        self._left -= len(text)
-        if self._left < 0:
+        self._remaining -= len(text)
+        if self._remaining < 0:
             raise _too_large(self._archive, f"it unpacks to more than {_LARGEST} bytes")
         return text
 

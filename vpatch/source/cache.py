@@ -152,18 +152,18 @@ class Cache:
 
     def list(self) -> tuple[CacheEntry, ...]:
         """List the complete entries and what each takes on disk."""
-        found = []
+        entries = []
         for folder in self._entries():
             pin = entry.read_pin(folder)
             if pin is not None:
-                found.append(CacheEntry(pin.label, pin.digest, disk_size(folder)))
-        return tuple(found)
+                entries.append(CacheEntry(pin.label, pin.digest, disk_size(folder)))
+        return tuple(entries)
 
     def versions(self, tree: str) -> tuple[str, ...]:
         """Return the releases of a tree whose archives are here, the oldest first."""
         pins = filter(None, map(entry.read_pin, self._entries()))
-        found = {pin.version for pin in pins if pin.tree == tree and pin.kind == "pypi"}
-        return tuple(sorted(filter(None, found), key=Version))
+        versions = {pin.version for pin in pins if pin.tree == tree and pin.kind == "pypi"}
+        return tuple(sorted(filter(None, versions), key=Version))
 
     def clear(self, labels: Iterable[str] | None, progress: Progress) -> int:
         """Remove these entries, or everything; return the bytes freed. Entries in use stay."""

@@ -44,9 +44,9 @@ class DamagedEntry(UnavailableError):
 
     code = "source.damaged-cache-entry"
 
-    def __init__(self, entry: Path, path: str, found: str) -> None:
+    def __init__(self, entry: Path, path: str, damage: str) -> None:
         super().__init__(
-            f"the cached tree {entry.name} is damaged: {path} {found}",
+            f"the cached tree {entry.name} is damaged: {path} {damage}",
             where=str(entry),
             hint="run the command again without --offline, to fetch the tree again",
         )
@@ -280,8 +280,8 @@ def version_in(tree: CachedTree) -> str | None:
     metadata = "PKG-INFO" if "PKG-INFO" in tree.records else next(iter(wheels), None)
     if metadata is None:
         return None
-    found = re.search(rb"^Version: *(\S+)", tree.read(metadata), re.MULTILINE)
-    version = found[1].decode(errors="replace") if found else ""
+    match = re.search(rb"^Version: *(\S+)", tree.read(metadata), re.MULTILINE)
+    version = match[1].decode(errors="replace") if match else ""
     return version if read_version(version) else None
 
 

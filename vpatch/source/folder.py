@@ -64,15 +64,15 @@ def _paths(folder: Path) -> list[str]:
         # git is told to ignore the lock of a checkout, which says what the checkout carries.
         locks = [LOCK_FILE] if (folder / LOCK_FILE).is_file() else []
         return sorted({*tracked, *locks})
-    found = []
+    paths = []
     for parent, folders, files in os.walk(folder):
         # Here and not at the end: who walks on gets too deep itself.
         if parent != str(folder):
             _check(os.path.relpath(parent, folder), folder)
         names = files + [name for name in folders if (Path(parent) / name).is_symlink()]
         folders[:] = [name for name in folders if name not in _NO_SOURCE]
-        found += [os.path.relpath(f"{parent}/{name}", folder) for name in names]
-    return sorted(path for path in found if path.rpartition("/")[2] not in _NO_SOURCE)
+        paths += [os.path.relpath(f"{parent}/{name}", folder) for name in names]
+    return sorted(path for path in paths if path.rpartition("/")[2] not in _NO_SOURCE)
 
 
 def _check(path: str, folder: Path) -> None:

@@ -100,45 +100,45 @@ def releases(
     # requests and pypi_simple cost more time to import than the rest of a warm run.
     from vpatch.source import network  # noqa: PLC0415
 
-    found = network.list_releases(project, settings, wheels=wheels)
-    if found is None:
+    listing = network.list_releases(project, settings, wheels=wheels)
+    if listing is None:
         raise _unknown_project(project, network.index_urls(settings), folder)
-    ordered = tuple(sorted(found, key=lambda release: Version(release.version)))
+    ordered = tuple(sorted(listing, key=lambda release: Version(release.version)))
     _write(path, ordered)
     return ordered
 
 
-def choose(found: Sequence[Release], version: str) -> Release:
+def choose(candidates: Sequence[Release], version: str) -> Release:
     """Pick the release that `version` names. Raises UsageError if there is none."""
     if is_exact(version):
-        matching = [one for one in found if Version(one.version) == Version(version)]
+        matching = [one for one in candidates if Version(one.version) == Version(version)]
     else:
         wanted = () if version == LATEST else Version(version).release
         matching = [
             one
-            for one in found
+            for one in candidates
             if not one.yanked
             and not Version(one.version).is_prerelease
             and (*Version(one.version).release, 0)[: len(wanted)] == wanted
         ]
     if not matching:
-        raise _no_match(found, version)
+        raise _no_match(candidates, version)
     return matching[-1]
 
 
-def _no_match(found: Sequence[Release], version: str) -> UsageError:
-    project = found[0].project if found else "the project"
-    if not found:
+def _no_match(candidates: Sequence[Release], version: str) -> UsageError:
+    project = candidates[0].project if candidates else "the project"
+    if not candidates:
         return UsageError(
             "the index has no source archive (.tar.gz) of this project",
             hint="name a git repository or a folder as the source",
             code="source.no-such-release",
         )
     if version == LATEST:
-        nearest = [one.version for one in found[-4:]]
+        nearest = [one.version for one in candidates[-4:]]
     else:
-        place = bisect([Version(one.version) for one in found], Version(version))
-        nearest = [one.version for one in found[max(0, place - 2) : place + 2]]
+        place = bisect([Version(one.version) for one in candidates], Version(version))
+        nearest = [one.version for one in candidates[max(0, place - 2) : place + 2]]
     kind = "release" if is_exact(version) else "final release"
     return UsageError(
         f"the index has no {kind} {version} of {project}",
@@ -171,8 +171,8 @@ def _read(path: Path) -> _Listing | None:
     return None
 
 
-def _write(path: Path, found: Sequence[Release]) -> None:
-    content = {"asked": time.time(), "releases": [asdict(one) for one in found]}
+def _write(path: Path, listing: Sequence[Release]) -> None:
+    content = {"asked": time.time(), "releases": [asdict(one) for one in listing]}
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         replace_file(path, json.dumps(content))

@@ -44,16 +44,16 @@ def store(files: Iterable[SourceFile], into: Path) -> Iterator[FileRecord]:
     A symbolic link becomes a plain file with its target as text, so nothing below `into` can ever
     lead out of it.
     """
-    made: set[str] = set()
+    parents: set[str] = set()
     for file in files:
         _check_path(file.path)
         if file.mode == SYMLINK:
             refuse_leaving(file)
         target = f"{into}/{file.path}"
         parent = target.rpartition("/")[0]
-        if parent not in made:
+        if parent not in parents:
             os.makedirs(parent, exist_ok=True)  # noqa: PTH103 - pathlib costs a third of the run
-            made.add(parent)
+            parents.add(parent)
         with open(target, "xb") as stream:  # noqa: PTH123 - as above
             stream.write(file.data)
         yield record_of(file)

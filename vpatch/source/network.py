@@ -85,7 +85,7 @@ def list_releases(
         UsageError: the address of an index, or of the proxy, cannot be used.
         UnsafeAnswerError: an index sends too much, or leads to a less safe address.
     """
-    found: dict[str, Release] = {}
+    releases: dict[str, Release] = {}
     known = False
     with open_session(settings) as session:
         for url in index_urls(settings):
@@ -96,8 +96,8 @@ def list_releases(
                 release = _release(project, package, wheels=wheels)
                 # A listing of another machine names no file of this one.
                 if release and _is_file(release.url) <= _is_file(url):
-                    found.setdefault(release.filename, release)
-    return list(found.values()) if known else None
+                    releases.setdefault(release.filename, release)
+    return list(releases.values()) if known else None
 
 
 def download(
@@ -158,8 +158,8 @@ def download(
 
 def promised_size(response: requests.Response) -> int | None:
     """The size that a server says that its answer has."""
-    said = response.headers.get("Content-Length", "")
-    return int(said) if said.isascii() and said.isdigit() and len(said) <= _DIGITS else None
+    size = response.headers.get("Content-Length", "")
+    return int(size) if size.isascii() and size.isdigit() and len(size) <= _DIGITS else None
 
 
 def _ask(
@@ -286,13 +286,13 @@ class _IndexCredentials(AuthBase):
 
     def __call__(self, request: requests.PreparedRequest) -> requests.PreparedRequest:
         url = request.url or ""
-        found = self._known.get(_host(url))
-        if found is None and (url.startswith("https:") or _host(url) in self._indexes):
-            found = requests.utils.get_netrc_auth(url)
-            if _host(url) not in self._indexes and found == requests.utils.get_netrc_auth(_NOBODY):
-                found = None
-        hide((found[1] or found[0]) if found else None)
-        return HTTPBasicAuth(*found)(request) if found else request
+        login = self._known.get(_host(url))
+        if login is None and (url.startswith("https:") or _host(url) in self._indexes):
+            login = requests.utils.get_netrc_auth(url)
+            if _host(url) not in self._indexes and login == requests.utils.get_netrc_auth(_NOBODY):
+                login = None
+        hide((login[1] or login[0]) if login else None)
+        return HTTPBasicAuth(*login)(request) if login else request
 
 
 class _TrustingAdapter(LimitedAdapter):

@@ -54,9 +54,9 @@ def read_pip_settings(
         parser = _parse(path)
         for section, values in sections.items():
             if parser.has_section(section):
-                found = {_key(name): value for name, value in parser.items(section)}
-                values.update(found)
-                origins.update(dict.fromkeys(found, str(path)))
+                options = {_key(name): value for name, value in parser.items(section)}
+                values.update(options)
+                origins.update(dict.fromkeys(options, str(path)))
     merged = {**sections["global"], **sections["download"]}
     for name, value in env.items():
         if name.startswith("PIP_") and value:

@@ -113,14 +113,14 @@ class _Archive:
             except (DamagedEntry, CacheError):
                 if offline:
                     raise
-        found = index.releases(
+        releases = index.releases(
             self.spec.tree,
             settings=self.settings,
             folder=self.cache.answers("index"),
             offline=offline,
             progress=self.progress,
         )
-        release = index.choose(found, self.spec.version)
+        release = index.choose(releases, self.spec.version)
         pin = self._pin(release)
 
         def fetch(staging: Path) -> list[FileRecord]:
@@ -205,8 +205,8 @@ def _resolve_ref(spec: GitSpec, cache: Cache, *, offline: bool) -> remote.Resolv
 
 
 def _version_of_tag(ref: str) -> str | None:
-    found = re.fullmatch(r"(?:refs/tags/)?v?(\d.*)", ref)
-    version = index.parse_version(found[1]) if found and "." in found[1] else None
+    match = re.fullmatch(r"(?:refs/tags/)?v?(\d.*)", ref)
+    version = index.parse_version(match[1]) if match and "." in match[1] else None
     return str(Version(version)) if version else None
 
 
@@ -239,8 +239,8 @@ def _open_folder(
     return replace(tree, pin=replace(pin, version=version_in(tree)))
 
 
-def _mismatch(what: str, found: str, expected: str, source: str) -> PinMismatchError:
+def _mismatch(what: str, actual: str, expected: str, source: str) -> PinMismatchError:
     return PinMismatchError(
-        f"{what} is {found} in {source}, and {expected} was expected",
+        f"{what} is {actual} in {source}, and {expected} was expected",
         hint="find out which is right, then correct the recipe or the lock, or the source",
     )

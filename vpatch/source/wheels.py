@@ -44,7 +44,7 @@ def official_wheel(
         UnavailableError: the index cannot be reached, or the cache cannot be used.
         VpatchError: the index gives no digest, or the wheel has another one.
     """
-    found = index.releases(
+    releases = index.releases(
         distribution,
         settings=settings,
         folder=cache.answers("index"),
@@ -52,7 +52,7 @@ def official_wheel(
         progress=progress,
         wheels=True,
     )
-    chosen = choose_wheel(found, distribution, release)
+    chosen = choose_wheel(releases, distribution, release)
     if chosen.sha256 is None:
         raise VpatchError(
             f"the index gives no sha256 digest of {chosen.filename} to verify it by",
@@ -74,7 +74,7 @@ def official_wheel(
     return path
 
 
-def choose_wheel(found: Sequence[Release], distribution: str, release: str) -> Release:
+def choose_wheel(releases: Sequence[Release], distribution: str, release: str) -> Release:
     """Pick the wheel of a release that fits this machine.
 
     Of wheels with the same tags, the one with the highest build number counts, as for pip.
@@ -85,7 +85,7 @@ def choose_wheel(found: Sequence[Release], distribution: str, release: str) -> R
     fitting: dict[str, tuple[BuildTag, Release]] = {}
     others: list[str] = []
     ours = {*tags.platform_tags(), "any"}
-    for one in found:
+    for one in releases:
         try:
             _, version, build, supported = parse_wheel_filename(one.filename)
         except ValueError:  # also of a number with thousands of digits

@@ -58,19 +58,19 @@ class WordIndex:
 
     def with_word(self, word: bytes) -> frozenset[str]:
         """Return the files that have one word of the index."""
-        found = self._index(word)
-        return frozenset() if found is None else self._files([found])
+        index = self._index(word)
+        return frozenset() if index is None else self._files([index])
 
     def with_piece(self, piece: bytes) -> frozenset[str]:
         """Return the files with a word that has a piece. A line feed is the word's start or end."""
-        found: list[int] = []
+        indices: list[int] = []
         at = self._words.find(piece)
         while at >= 0:
             # A line feed at the start belongs to the word that follows it.
             index = bisect_right(self._starts, at + piece.startswith(b"\n")) - 1
-            found.append(index)
+            indices.append(index)
             at = self._words.find(piece, self._starts[index + 1] - 1)
-        return self._files(found)
+        return self._files(indices)
 
     def narrowed(self, text: bytes, *, complete: bool) -> frozenset[str] | None:
         """Return the files that may contain a text: no file outside of these does.
@@ -80,12 +80,12 @@ class WordIndex:
         """
         whole, pieces = [], []
         for match in WORDS.finditer(text):
-            left = complete or match.start() > 0
-            right = complete or match.end() < len(text)
-            if left and right:
+            whole_start = complete or match.start() > 0
+            whole_end = complete or match.end() < len(text)
+            if whole_start and whole_end:
                 whole.append(match[0])
             else:
-                pieces.append(b"\n" * left + match[0] + b"\n" * right)
+                pieces.append(b"\n" * whole_start + match[0] + b"\n" * whole_end)
         if whole:
             return frozenset.intersection(*map(self.with_word, whole))
         return self.with_piece(max(pieces, key=len)) if pieces else None
@@ -95,8 +95,8 @@ class WordIndex:
             return self._words[self._starts[index] : self._starts[index + 1] - 1]
 
         count = len(self._starts) - 1
-        found = bisect_left(range(count), word, key=at)
-        return found if found < count and at(found) == word else None
+        place = bisect_left(range(count), word, key=at)
+        return place if place < count and at(place) == word else None
 
     def _files(self, words: Sequence[int]) -> frozenset[str]:
         numbers: set[int] = set()
