@@ -9,7 +9,7 @@ from ruamel.yaml import YAML
 from vpatch.declare.patch import PatchDeclaration
 from vpatch.declare.recipe import RecipeDeclaration
 from vpatch.declare.target import Target
-from vpatch.declare.yamlfile import Positions, _explained, _plain
+from vpatch.declare.yamlfile import Positions, _explain_keys, _plain
 from vpatch.util.validation import explained
 
 ROOT = Path(__file__).parents[2]
@@ -43,7 +43,7 @@ def test_whatever_stands_anywhere_is_explained_in_plain_words(name):
             try:
                 FILES[name].model_validate(_plain(document))
             except ValidationError as error:
-                found = _explained(error.errors(), Positions(ROOT / name, document), FILES[name])
+                found = _explain_keys(error.errors(), Positions(ROOT / name, document), FILES[name])
                 said |= {one.what for one in found}
                 assert all(one.hint for one in found), found
         node[key] = was

@@ -170,8 +170,8 @@ class Proof(Declared):
 
     def left_out(self, release: str) -> dict[str, str]:
         """Return the test functions that a release cannot run, each with the reason."""
-        found = [one for one in self.not_asked if one.concerns(release)]
-        return {name: one.why for one in found for name in one.tests}
+        exclusions = [one for one in self.not_asked if one.concerns(release)]
+        return {name: one.why for one in exclusions for name in one.tests}
 
     def refusal(self, release: str) -> str | None:
         """Say why a release cannot run the test at all; None where it can show something."""

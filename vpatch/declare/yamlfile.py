@@ -137,10 +137,10 @@ def read_yaml(path: Path, model: type[Model]) -> tuple[Model, Positions]:
     try:
         return model.model_validate(_plain(document)), positions
     except ValidationError as error:
-        found = error.errors()
-        errors = _explained(found[:_SHOWN], positions, model)
-        if len(found) > _SHOWN:
-            more = f"and {len(found) - _SHOWN} more"
+        problems = error.errors()
+        errors = _explain_keys(problems[:_SHOWN], positions, model)
+        if len(problems) > _SHOWN:
+            more = f"and {len(problems) - _SHOWN} more"
             hint = "correct those above first"
             errors.append(
                 DeclarationError(more, where=str(path), hint=hint, code="declare.more-errors")
@@ -165,12 +165,12 @@ def _plain(node: Any) -> Any:
     return node
 
 
-def _explained(
-    found: Sequence[ErrorDetails], positions: Positions, model: type[Declared]
+def _explain_keys(
+    problems: Sequence[ErrorDetails], positions: Positions, model: type[Declared]
 ) -> list[VpatchError]:
     """One error for each key, also if several kinds of value would be right there."""
     places: dict[tuple[int | str, ...], list[ErrorDetails]] = {}
-    for number, details in enumerate(found):
+    for number, details in enumerate(problems):
         keys = tuple(positions.keys(details["loc"]))
         is_of_kinds = details["type"] in KINDS
         places.setdefault(keys if is_of_kinds else (*keys, "", number), []).append(details)
