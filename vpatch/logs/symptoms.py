@@ -53,7 +53,7 @@ def find_in_pieces(pieces: Iterable[tuple[int, str]], patches: Iterable[Patch]) 
         if (squeezed := _squeeze(symptom))
     ]
     longest = max((len(squeezed) for _, _, squeezed in wanted), default=1)
-    found: dict[tuple[str, str], Sighting] = {}
+    sightings: dict[tuple[str, str], Sighting] = {}
     last: dict[str, _Line] = {}
     process, current = "", 0
     for number, piece in pieces:
@@ -74,15 +74,15 @@ def find_in_pieces(pieces: Iterable[tuple[int, str]], patches: Iterable[Patch]) 
             if not count:
                 continue
             key = patch.id, symptom
-            if key in found:
-                found[key] = replace(found[key], count=found[key].count + count)
+            if key in sightings:
+                sightings[key] = replace(sightings[key], count=sightings[key].count + count)
             else:
                 first = before if joined.index(squeezed, start) < len(tail) else this
-                found[key] = Sighting(patch, symptom, first.number, first.text, count)
+                sightings[key] = Sighting(patch, symptom, first.number, first.text, count)
         last[process] = replace(this, squeezed=this.squeezed[-longest:])
         if len(last) > _PROCESSES:
             del last[next(iter(last))]
-    return sorted(found.values(), key=lambda sighting: sighting.line)
+    return sorted(sightings.values(), key=lambda sighting: sighting.line)
 
 
 def _squeeze(text: str) -> str:

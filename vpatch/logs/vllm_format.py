@@ -39,10 +39,10 @@ def read_pieces(stream: BinaryIO) -> Iterator[tuple[int, str]]:
     """
     decoder = codecs.getincrementaldecoder("utf-8")("replace")
     number = 1
-    left = LARGEST
+    remaining = LARGEST
     while piece := stream.readline(PIECE):
-        left -= len(piece)
-        if left < 0:
+        remaining -= len(piece)
+        if remaining < 0:
             raise OSError(errno.EFBIG, f"it is larger than {LARGEST // GIGABYTE} GB")
         yield number, decoder.decode(piece)
         number += piece.endswith(b"\n")
@@ -50,8 +50,8 @@ def read_pieces(stream: BinaryIO) -> Iterator[tuple[int, str]]:
 
 def split_prefix(line: str) -> tuple[str, str]:
     """Return which process wrote a line, "" where it does not say so, and what it wrote."""
-    found = _PREFIX.match(line)
-    return (found[1].strip(), line[found.end() :]) if found else ("", line)
+    match = _PREFIX.match(line)
+    return (match[1].strip(), line[match.end() :]) if match else ("", line)
 
 
 def printed_version(text: str) -> str | None:
@@ -59,8 +59,8 @@ def printed_version(text: str) -> str | None:
     # Most lines have neither, and looking for all that may be before a version takes far longer.
     if "(v" not in text and "ersion" not in text:
         return None
-    found = _VERSION.search(without_colours(text))
-    return found[1] if found else None
+    match = _VERSION.search(without_colours(text))
+    return match[1] if match else None
 
 
 def release_of(version: str) -> str | None:
