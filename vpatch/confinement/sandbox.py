@@ -121,7 +121,7 @@ def run_sandboxed(
             )
             os.close(printed)
             try:
-                output, broke = _watched(process, pipe, scratch)
+                output, broke = _watch(process, pipe, scratch)
             finally:
                 _end(process, about)
                 os.close(pipe)
@@ -177,15 +177,13 @@ def _task(report: int, shown: Sequence[Path]) -> str:
 
 
 def _variables(seen_at: Path) -> dict[str, str]:
-    kept = {name: os.environ[name] for name in _KEPT if name in os.environ}
+    inherited = {name: os.environ[name] for name in _KEPT if name in os.environ}
     # By this, Python finds the package.
     own = {"HOME": _HOME, "PYTHONPATH": str(seen_at), "PYTHONDONTWRITEBYTECODE": "1"}
-    return {**kept, **own}
+    return {**inherited, **own}
 
 
-def _watched(
-    process: subprocess.Popen[bytes], pipe: int, scratch: Path
-) -> tuple[bytes, str | None]:
+def _watch(process: subprocess.Popen[bytes], pipe: int, scratch: Path) -> tuple[bytes, str | None]:
     """Read what a process prints until it ends; or until it breaks a limit, and then say which."""
     output = bytearray()
     stop = time.monotonic() + SECONDS

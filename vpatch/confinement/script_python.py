@@ -48,7 +48,7 @@ def script_python(name: str = "python3") -> ScriptPython:
 
 @cache
 def _python_of(program: str) -> ScriptPython:
-    answer = json.loads(_ran(program, "-I", "-c", _ASKED))
+    answer = json.loads(_run(program, "-I", "-c", _ASKED))
     return ScriptPython(answer["program"], tuple(Path(prefix) for prefix in answer["prefixes"]))
 
 
@@ -68,10 +68,10 @@ def write_stub(python: ScriptPython, root: Path, seen_at: Path, version: str) ->
     source = root.parent / "stub.py"
     source.write_text(f"__version__ = {version!r}\n", encoding="utf-8")
     seen_as = seen_at / "vllm" / "__init__.py"
-    _ran(python.program, "-I", "-c", _STUB, str(source), str(module), str(seen_as))
+    _run(python.program, "-I", "-c", _STUB, str(source), str(module), str(seen_as))
 
 
-def _ran(program: str, *words: str) -> str:
+def _run(program: str, *words: str) -> str:
     try:
         done = subprocess.run(
             [program, *words],
@@ -83,9 +83,9 @@ def _ran(program: str, *words: str) -> str:
             timeout=_SECONDS,
         )
     except (OSError, subprocess.SubprocessError) as error:
-        said = getattr(error, "stderr", None) or str(error)
+        message = getattr(error, "stderr", None) or str(error)
         raise UnavailableError(
-            f"the Python for the script does not run: {str(said).strip()[-300:]}",
+            f"the Python for the script does not run: {str(message).strip()[-300:]}",
             where=program,
             hint="put a python3 that runs on the PATH",
             code="importing.no-sandbox",
