@@ -90,11 +90,11 @@ class Trust:
         name = file.relative_to(folder)
         if self._is_installed(folder):
             return file
-        return self._copied(folder, (name.as_posix(), source)) / name
+        return self._copy(folder, (name.as_posix(), source)) / name
 
     def copy_of(self, folder: Path) -> Path:
         """Return a private copy of a patch's trusted folder; see `runnable`."""
-        return folder if self._is_installed(folder) else self._copied(folder, None)
+        return folder if self._is_installed(folder) else self._copy(folder, None)
 
     def close(self) -> None:
         """Remove the private copies. The command line ends without finalizers, so it calls this."""
@@ -108,7 +108,7 @@ class Trust:
         while self._removals:
             self._removals.pop().detach()
 
-    def _copied(self, folder: Path, used: tuple[str, bytes] | None) -> Path:
+    def _copy(self, folder: Path, used: tuple[str, bytes] | None) -> Path:
         key = (folder.resolve(), hashlib.sha256(used[1]).hexdigest() if used else None)
         if key not in self._copies:
             content = content_of(folder)

@@ -70,14 +70,14 @@ def content_of(path: Path) -> Content:
     """
     if not path.is_dir():
         return Content({path.name: _read(path)})
-    found = {}
+    files = {}
     for parent, folders, names in os.walk(path):
         folders[:] = sorted(name for name in folders if name != _BYTECODE)
         for name in [*names, *(one for one in folders if Path(parent, one).is_symlink())]:
             file = Path(parent, name)
             if file != path / _RECORD:
-                found[file.relative_to(path).as_posix()] = _read(file)
-    return Content(found)
+                files[file.relative_to(path).as_posix()] = _read(file)
+    return Content(files)
 
 
 def _read(file: Path) -> bytes:
@@ -116,7 +116,7 @@ class Store:
 
     def add(self, kind: Literal["path", "host"], name: str, digest: str) -> TrustRecord:
         try:
-            return self._added(kind, name, digest)
+            return self._write(kind, name, digest)
         except OSError as error:
             raise UnavailableError(
                 f"your trust cannot be recorded: {error.strerror}",
@@ -125,7 +125,7 @@ class Store:
                 code="trust.unwritable-store",
             ) from error
 
-    def _added(self, kind: Literal["path", "host"], name: str, digest: str) -> TrustRecord:
+    def _write(self, kind: Literal["path", "host"], name: str, digest: str) -> TrustRecord:
         self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         self._refuse_others()
         since = datetime.now(UTC).isoformat(timespec="seconds")
@@ -153,8 +153,8 @@ class Store:
     def __iter__(self) -> Iterator[TrustRecord]:
         self._refuse_others()
         files = sorted(self._folder.glob("*.json")) if self._folder.is_dir() else []
-        found = [record for file in files if (record := _load(file)) is not None]
-        return iter(sorted(found, key=lambda record: (record.kind, record.name)))
+        records = [record for file in files if (record := _load(file)) is not None]
+        return iter(sorted(records, key=lambda record: (record.kind, record.name)))
 
     def _file(self, kind: str, name: str) -> Path:
         key = hashlib.sha256(f"{kind}\0{name}".encode(errors="surrogateescape")).hexdigest()
