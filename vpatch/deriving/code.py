@@ -33,10 +33,10 @@ class Pair:
         return pattern(self.sources[0], self.old), pattern(self.sources[1], self.new)
 
 
-def same(left: ast.AST | None, right: ast.AST | None) -> bool:
-    if left is None or right is None:
-        return left is right
-    return ast.dump(left) == ast.dump(right)
+def same(one: ast.AST | None, other: ast.AST | None) -> bool:
+    if one is None or other is None:
+        return one is other
+    return ast.dump(one) == ast.dump(other)
 
 
 def narrowed(pair: Pair) -> Iterator[Pair]:
@@ -53,21 +53,21 @@ def differing(pair: Pair) -> list[Pair] | None:
     """The parts of a pair that differ; None where the two are different in another way."""
     if type(pair.old) is not type(pair.new) or isinstance(pair.old, ast.JoinedStr):
         return None
-    found: list[Pair] = []
+    parts: list[Pair] = []
     for name in pair.old._fields:
         if name in _IGNORED or (name in _BLOCKS and not isinstance(pair.old, _WITH_BODY)):
             continue
-        left, right = getattr(pair.old, name), getattr(pair.new, name)
-        lists = isinstance(left, list) and isinstance(right, list)
-        if lists and len(left) != len(right):
+        old, new = getattr(pair.old, name), getattr(pair.new, name)
+        lists = isinstance(old, list) and isinstance(new, list)
+        if lists and len(old) != len(new):
             return None
-        for one, other in zip(left, right, strict=True) if lists else [(left, right)]:
+        for one, other in zip(old, new, strict=True) if lists else [(old, new)]:
             if isinstance(one, ast.AST) and isinstance(other, ast.AST):
                 if not same(one, other):
-                    found.append(Pair(one, other, pair.sources))
+                    parts.append(Pair(one, other, pair.sources))
             elif one != other:
                 return None
-    return found
+    return parts
 
 
 # Their body is an expression.
@@ -81,7 +81,7 @@ def pattern(source: SourceCode, node: ast.AST) -> str:
     """
     if not isinstance(node, (ast.stmt, ast.expr)):
         return ast.unparse(node)
-    return _moved(source, node, source.indent_of(node))
+    return _reindent(source, node, source.indent_of(node))
 
 
 def argument(source: SourceCode, node: ast.expr | ast.keyword) -> str:
@@ -90,7 +90,7 @@ def argument(source: SourceCode, node: ast.expr | ast.keyword) -> str:
         return f"**{pattern(source, node.value)}"
     # A keyword has the parentheses around its value, which that node has not.
     starts_line = not source.lines[node.lineno - 1][: node.col_offset].strip()
-    return _moved(source, node, node.col_offset if starts_line else source.indent_of(node))
+    return _reindent(source, node, node.col_offset if starts_line else source.indent_of(node))
 
 
 def with_instead(source: SourceCode, outer: ast.AST, inner: ast.AST, text: str) -> str:
@@ -112,7 +112,7 @@ def _offset(source: SourceCode, outer: ast.AST, line: int, column: int) -> int:
     return len(before) + column - outer.col_offset  # type: ignore[attr-defined, no-any-return]
 
 
-def _moved(source: SourceCode, node: ast.AST, indent: int) -> str:
+def _reindent(source: SourceCode, node: ast.AST, indent: int) -> str:
     return moved(source.code(node), indent)
 
 
@@ -120,10 +120,10 @@ def moved(code: str, indent: int) -> str:
     """Code that begins at a column, as if it began at the left margin."""
     if "\n" in code:
         code = dedented(" " * indent + code)
-    return (_ellipses_marked(code) if "..." in code else code).rstrip()
+    return (_mark_ellipses(code) if "..." in code else code).rstrip()
 
 
-def _ellipses_marked(code: str) -> str:
+def _mark_ellipses(code: str) -> str:
     lines = code.split("\n")
     for token in reversed(_tokens(code)):
         if token.string == "..." and token.type == tokenize.OP:
@@ -134,13 +134,13 @@ def _ellipses_marked(code: str) -> str:
 
 
 def _tokens(code: str) -> list[tokenize.TokenInfo]:
-    found = []
+    tokens = []
     try:
         for token in tokenize.generate_tokens(io.StringIO(code).readline):
-            found.append(token)  # noqa: PERF402 - what was read before an error counts
+            tokens.append(token)  # noqa: PERF402 - what was read before an error counts
     except (tokenize.TokenError, IndentationError):
         pass
-    return found
+    return tokens
 
 
 def dedented(code: str) -> str:
@@ -186,8 +186,8 @@ def call_patterns(pair: Pair) -> Iterator[tuple[str, str]]:
         pattern(source, call.func) for source, call in zip(pair.sources, (old, new), strict=True)
     ]
     for neighbours in (False, True):
-        left, right = _arguments(pair, old, new, neighbours=neighbours)
-        yield f"{heads[0]}({', '.join(left)})", f"{heads[1]}({', '.join(right)})"
+        olds, news = _arguments(pair, old, new, neighbours=neighbours)
+        yield f"{heads[0]}({', '.join(olds)})", f"{heads[1]}({', '.join(news)})"
 
 
 def _arguments(
@@ -203,20 +203,20 @@ def _arguments(
         for source, side in zip(pair.sources, items, strict=True)
     )
     dumps = [[ast.dump(each) for each in side] for side in items]
-    left: list[str] = []
-    right: list[str] = []
+    olds: list[str] = []
+    news: list[str] = []
     matcher = SequenceMatcher(None, dumps[0], dumps[1], autojunk=False)
     for tag, first, last, other_first, other_last in matcher.get_opcodes():
         if tag != "equal":
-            left += texts[first:last]
-            right += others[other_first:other_last]
+            olds += texts[first:last]
+            news += others[other_first:other_last]
             continue
         gap = ["..."]
         if neighbours and last < len(texts) + (other_last < len(others)):
             gap = ["...", texts[last - 1]] if last - first > 1 else [texts[last - 1]]
-        left += gap
-        right += gap
-    return _without_doubles(left), _without_doubles(right)
+        olds += gap
+        news += gap
+    return _without_doubles(olds), _without_doubles(news)
 
 
 def _without_doubles(items: list[str]) -> list[str]:

@@ -125,9 +125,9 @@ def _as_text(
         by_then = [*now[: lines[0]], *new[:other_first], *old[first:], *now[lines[1] :]]
         start = lines[0] + other_first
         changed = new[other_first:other_last]
-        made = _text_for(path, by_then, (start, start + last - first), changed, trial)
+        candidate = _text_for(path, by_then, (start, start + last - first), changed, trial)
         top = lines[0] + shift
-        yield DerivedEdit(path, made, (top + first + 1, top + last), why)
+        yield DerivedEdit(path, candidate, (top + first + 1, top + last), why)
 
 
 def _with_glob(candidate: Candidate, glob: str, *, everywhere: bool = False) -> Candidate:

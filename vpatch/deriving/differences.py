@@ -55,15 +55,15 @@ class CodeDifference:
 
 def differences(before: SourceCode, after: SourceCode) -> list[CodeDifference]:
     """Return what differs, in the order of the file; the ranges of lines do not overlap."""
-    found = list(_Comparison(before, after).blocks(before.block, after.block))
+    changes = list(_Comparison(before, after).blocks(before.block, after.block))
     ends = before.block.statements[-1].end if before.block.statements else 0
     others = after.block.statements[-1].end if after.block.statements else 0
     rest = before.lines_of(ends, len(before.lines)), after.lines_of(others, len(after.lines))
     if rest[0] != rest[1]:
         counts = len(before.block.statements), len(after.block.statements)
         lines = (ends, len(before.lines)), (others, len(after.lines))
-        found.append(CodeDifference((), (), *lines, (before.block, after.block), counts))
-    return found
+        changes.append(CodeDifference((), (), *lines, (before.block, after.block), counts))
+    return changes
 
 
 @dataclass(frozen=True)
@@ -79,37 +79,37 @@ class _Comparison:
         matcher = SequenceMatcher(None, texts[0], texts[1], autojunk=False)
         for tag, first, last, other_first, other_last in matcher.get_opcodes():
             if tag != "equal":
-                yield from self._changed(old, (first, last), new, (other_first, other_last))
+                yield from self._changes(old, (first, last), new, (other_first, other_last))
 
-    def _changed(
+    def _changes(
         self, old: Block, olds: tuple[int, int], new: Block, news: tuple[int, int]
     ) -> Iterator[CodeDifference]:
         i, j = olds[0], news[0]
-        for left, right in [*self._pairs(old, olds, new, news), (olds[1], news[1])]:
-            group = self._group(old, (i, left), new, (j, right)) if left > i or right > j else None
-            i, j = left + 1, right + 1
-            if left == olds[1]:
+        for at, new_at in [*self._pairs(old, olds, new, news), (olds[1], news[1])]:
+            group = self._group(old, (i, at), new, (j, new_at)) if at > i or new_at > j else None
+            i, j = at + 1, new_at + 1
+            if at == olds[1]:
                 if group is not None:
                     yield group
                 break
-            above = self._above(old, left, new, right)
+            above = self._above(old, at, new, new_at)
             if group is not None and above is not None:
                 # What is inserted took the blank lines of the statement below, or gave it some.
                 lines = (group.before[0], above.before[1]), (group.after[0], above.after[1])
                 group, above = replace(group, before=lines[0], after=lines[1]), None
             yield from filter(None, (group, above))
-            yield from self._pair(old, left, new, right)
+            yield from self._pair(old, at, new, new_at)
 
     def _pairs(
         self, old: Block, olds: tuple[int, int], new: Block, news: tuple[int, int]
     ) -> list[tuple[int, int]]:
         """Which statement became which: by the code without comments, by a name, by a target."""
         lefts, rights = old.statements[slice(*olds)], new.statements[slice(*news)]
-        found: list[tuple[int, int]] = []
+        pairs: list[tuple[int, int]] = []
         for keys in (_same_code, _same_subject):
-            found = _more(found, [keys(s) for s in lefts], [keys(s) for s in rights])
-        found = _remaining(found, lefts, rights)
-        return [(olds[0] + i, news[0] + j) for i, j in found]
+            pairs = _more(pairs, [keys(s) for s in lefts], [keys(s) for s in rights])
+        pairs = _remaining(pairs, lefts, rights)
+        return [(olds[0] + i, news[0] + j) for i, j in pairs]
 
     def _group(
         self, old: Block, olds: tuple[int, int], new: Block, news: tuple[int, int]
@@ -123,31 +123,31 @@ class _Comparison:
 
     def _above(self, old: Block, i: int, new: Block, j: int) -> CodeDifference | None:
         """What differs in the comments and blank lines above a statement that is still there."""
-        left, right = old.statements[i], new.statements[j]
-        above = (left.first, left.top), (right.first, right.top)
+        one, other = old.statements[i], new.statements[j]
+        above = (one.first, one.top), (other.first, other.top)
         if self.before.lines_of(*above[0]) == self.after.lines_of(*above[1]):
             return None
         return CodeDifference((), (), *above, (old, new), (i, j))
 
     def _pair(self, old: Block, i: int, new: Block, j: int) -> Iterator[CodeDifference]:
-        left, right = old.statements[i], new.statements[j]
+        one, other = old.statements[i], new.statements[j]
         blocks, indices = (old, new), (i, j)
-        parts = list(self._parts(left, right))
+        parts = list(self._parts(one, other))
         for part, lines in enumerate(parts):
             if self.before.lines_of(*lines[0]) != self.after.lines_of(*lines[1]):
-                yield CodeDifference((left,), (right,), *lines, blocks, indices, part)
-            yield from self.blocks(left.parts[part].body, right.parts[part].body)
-        lines = (left.top, left.end), (right.top, right.end)
+                yield CodeDifference((one,), (other,), *lines, blocks, indices, part)
+            yield from self.blocks(one.parts[part].body, other.parts[part].body)
+        lines = (one.top, one.end), (other.top, other.end)
         if not parts and self.before.lines_of(*lines[0]) != self.after.lines_of(*lines[1]):
-            yield CodeDifference((left,), (right,), *lines, blocks, indices)
+            yield CodeDifference((one,), (other,), *lines, blocks, indices)
 
     def _parts(
-        self, left: Statement, right: Statement
+        self, old: Statement, new: Statement
     ) -> Iterator[tuple[tuple[int, int], tuple[int, int]]]:
         """The lines of the headers of a compound statement that still has the same blocks."""
-        kinds = [[type(p.owner) for p in each.parts] for each in (left, right)]
-        if type(left.node) is type(right.node) and kinds[0] == kinds[1]:
-            for one, other in zip(left.parts, right.parts, strict=True):
+        kinds = [[type(p.owner) for p in each.parts] for each in (old, new)]
+        if type(old.node) is type(new.node) and kinds[0] == kinds[1]:
+            for one, other in zip(old.parts, new.parts, strict=True):
                 yield (one.start, one.body.first), (other.start, other.body.first)
 
 
@@ -188,36 +188,36 @@ def _same_subject(statement: Statement) -> str:
 
 
 def _more(
-    found: Sequence[tuple[int, int]], lefts: Sequence[str], rights: Sequence[str]
+    known: Sequence[tuple[int, int]], lefts: Sequence[str], rights: Sequence[str]
 ) -> list[tuple[int, int]]:
     """Pairs with the same key between pairs that are known."""
     pairs: list[tuple[int, int]] = []
     i = j = 0
-    for left, right in [*found, (len(lefts), len(rights))]:
-        matcher = SequenceMatcher(None, lefts[i:left], rights[j:right], autojunk=False)
+    for at, new_at in [*known, (len(lefts), len(rights))]:
+        matcher = SequenceMatcher(None, lefts[i:at], rights[j:new_at], autojunk=False)
         for start, other, size in matcher.get_matching_blocks():
             pairs += [(i + start + k, j + other + k) for k in range(size)]
-        if left < len(lefts):
-            pairs.append((left, right))
-        i, j = left + 1, right + 1
+        if at < len(lefts):
+            pairs.append((at, new_at))
+        i, j = at + 1, new_at + 1
     return pairs
 
 
 def _remaining(
-    found: Sequence[tuple[int, int]], lefts: Sequence[Statement], rights: Sequence[Statement]
+    known: Sequence[tuple[int, int]], lefts: Sequence[Statement], rights: Sequence[Statement]
 ) -> list[tuple[int, int]]:
     """Pair what is left between pairs one by one, if there are as many on both sides."""
     pairs: list[tuple[int, int]] = []
     i = j = 0
-    for left, right in [*found, (len(lefts), len(rights))]:
-        if left - i == right - j:
+    for at, new_at in [*known, (len(lefts), len(rights))]:
+        if at - i == new_at - j:
             pairs += [
                 (i + k, j + k)
-                for k in range(left - i)
+                for k in range(at - i)
                 if not isinstance(lefts[i + k].node, Definition)
                 and not isinstance(rights[j + k].node, Definition)
             ]
-        if left < len(lefts):
-            pairs.append((left, right))
-        i, j = left + 1, right + 1
+        if at < len(lefts):
+            pairs.append((at, new_at))
+        i, j = at + 1, new_at + 1
     return pairs

@@ -38,33 +38,33 @@ class ModuleImports:
 
 def imports_of(tree: ast.AST) -> ModuleImports:
     """Return what the imports of a module bind; relative ones are left out."""
-    found = ModuleImports()
+    imports = ModuleImports()
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             for alias in node.names:
                 root = alias.name.partition(".")[0]
-                found.dotted[alias.asname or root] = alias.name if alias.asname else root
-                found.statements[alias.asname or root] = f"import {_spelt(alias)}"
+                imports.dotted[alias.asname or root] = alias.name if alias.asname else root
+                imports.statements[alias.asname or root] = f"import {_spelling(alias)}"
         elif isinstance(node, ast.ImportFrom) and not node.level:
             for alias in node.names:
                 local = alias.asname or alias.name
-                found.dotted[local] = f"{node.module}.{alias.name}"
-                found.statements[local] = f"from {node.module} import {_spelt(alias)}"
-    return found
+                imports.dotted[local] = f"{node.module}.{alias.name}"
+                imports.statements[local] = f"from {node.module} import {_spelling(alias)}"
+    return imports
 
 
-def _spelt(alias: ast.alias) -> str:
+def _spelling(alias: ast.alias) -> str:
     return f"{alias.name} as {alias.asname}" if alias.asname else alias.name
 
 
 def defined(tree: ast.Module, name: str) -> ast.stmt | None:
     """Return what a module defines by a qualified name: a function, a class or an assignment."""
     body = tree.body
-    found: ast.stmt | None = None
+    statement: ast.stmt | None = None
     for part in name.split("."):
-        found = next((node for node in body if part in names_of(node)), None)
-        body = found.body if isinstance(found, ast.ClassDef) else []
-    return found
+        statement = next((node for node in body if part in names_of(node)), None)
+        body = statement.body if isinstance(statement, ast.ClassDef) else []
+    return statement
 
 
 def names_of(node: ast.AST) -> list[str]:
@@ -87,10 +87,10 @@ def place_of(dotted: str, read: Callable[[str], bytes | None]) -> tuple[str, str
         The file, and the name in it: empty for the module itself. None if nobody defines it.
     """
     for _ in range(_MOST):
-        found = _file_of(dotted, read)
-        if found is None:
+        place = _file_of(dotted, read)
+        if place is None:
             return None
-        path, name = found
+        path, name = place
         tree = parsed(read(path) or b"")
         first, dot, rest = name.partition(".")
         if not name or defined(tree, first) is not None:
@@ -115,28 +115,28 @@ def _file_of(dotted: str, read: Callable[[str], bytes | None]) -> tuple[str, str
 
 def imports_in(tree: ast.Module, path: str) -> dict[str, str]:
     """Return what the imports of a file of a tree bind, relative ones too."""
-    found = dict(imports_of(tree).dotted)
+    imports = dict(imports_of(tree).dotted)
     folders = path.split("/")[:-1]
     for node in ast.walk(tree):
         if isinstance(node, ast.ImportFrom) and node.level:
             base = folders[: len(folders) - node.level + 1]
             above = ".".join([*base, *([node.module] if node.module else [])])
-            found |= {alias.asname or alias.name: f"{above}.{alias.name}" for alias in node.names}
-    return found
+            imports |= {alias.asname or alias.name: f"{above}.{alias.name}" for alias in node.names}
+    return imports
 
 
 def bound_in(tree: ast.Module | Function) -> set[str]:
     """Return the names that a module's or function's statements bind, in `if` and `try` too."""
-    found: set[str] = set()
-    left: list[ast.AST] = list(tree.body)
-    while left:
-        node = left.pop()
+    names: set[str] = set()
+    nodes: list[ast.AST] = list(tree.body)
+    while nodes:
+        node = nodes.pop()
         if isinstance(node, _DEFINITIONS):
-            found.add(node.name)
+            names.add(node.name)
             continue
         if isinstance(node, (ast.Import, ast.ImportFrom)):
-            found |= {alias.asname or alias.name.partition(".")[0] for alias in node.names}
+            names |= {alias.asname or alias.name.partition(".")[0] for alias in node.names}
         elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
-            found.add(node.id)
-        left += ast.iter_child_nodes(node)
-    return found
+            names.add(node.id)
+        nodes += ast.iter_child_nodes(node)
+    return names

@@ -124,16 +124,16 @@ class SourceCode:
 
     @cached_property
     def _indents(self) -> Mapping[int, int]:
-        found: dict[int, int] = {}
+        indents: dict[int, int] = {}
         # Statements come before those that are in them.
         for node in ast.walk(self._tree):
             if isinstance(node, (ast.stmt, ast.ExceptHandler)):
-                found.update(
+                indents.update(
                     dict.fromkeys(
                         range(_top(node) + 1, (node.end_lineno or 0) + 1), node.col_offset
                     )
                 )
-        return found
+        return indents
 
     def _block(
         self,
@@ -165,7 +165,7 @@ class SourceCode:
         is_function = isinstance(node, Function) or (
             in_function and not isinstance(node, ast.ClassDef)
         )
-        found: list[HeadedBlock] = []
+        blocks: list[HeadedBlock] = []
         start = _top(node)
         for owner, body in _bodies(node):
             top = _top(body[0])
@@ -174,9 +174,9 @@ class SourceCode:
                 return []  # on the line of its header
             stop = body[-1].end_lineno or top + 1
             block = self._block(body, inner, first, stop, owner, in_function=is_function)
-            found.append(HeadedBlock(owner, start, block))
+            blocks.append(HeadedBlock(owner, start, block))
             start = stop
-        return found
+        return blocks
 
     def _behind_header(self, top: int) -> int:
         """The line behind the header of the block whose first statement begins at `top`."""
@@ -218,20 +218,20 @@ def _column(node: ast.stmt) -> int:
 
 def _bodies(node: ast.AST) -> list[tuple[ast.AST, list[ast.stmt]]]:
     """The blocks of a statement in the order of the file, each with the node of its header."""
-    found: list[tuple[ast.AST, list[ast.stmt]]] = []
+    bodies: list[tuple[ast.AST, list[ast.stmt]]] = []
     if isinstance(node, ast.Match):
         return [(case, case.body) for case in node.cases]
     if getattr(node, "body", None) and isinstance(node, ast.stmt):
-        found.append((node, node.body))  # type: ignore[attr-defined]
-    found += [(handler, handler.body) for handler in getattr(node, "handlers", [])]
+        bodies.append((node, node.body))  # type: ignore[attr-defined]
+    bodies += [(handler, handler.body) for handler in getattr(node, "handlers", [])]
     orelse = getattr(node, "orelse", [])
     if isinstance(node, ast.If) and len(orelse) == 1 and _is_elif(node, orelse[0]):
-        found += _bodies(orelse[0])
+        bodies += _bodies(orelse[0])
     elif orelse:
-        found.append((node, orelse))
+        bodies.append((node, orelse))
     if getattr(node, "finalbody", []):
-        found.append((node, node.finalbody))  # type: ignore[attr-defined]
-    return found
+        bodies.append((node, node.finalbody))  # type: ignore[attr-defined]
+    return bodies
 
 
 def _is_elif(node: ast.If, inner: ast.stmt) -> bool:

@@ -128,15 +128,15 @@ def _run(bound: Sequence[BoundEdit], view: View, path: str) -> bytes | None:
     return view.read(path) if changed == [path] else None
 
 
-def likeness(left: bytes, right: bytes, *, docstrings: bool = True) -> Verdict | None:
+def likeness(one: bytes, other: bytes, *, docstrings: bool = True) -> Verdict | None:
     """Say how far two files of Python are the same; None if their code is not.
 
     Without `docstrings`, these may differ as comments may.
     """
-    if left == right:
+    if one == other:
         return "exact"
     try:
-        trees = [parsed(text) for text in (left, right)]
+        trees = [parsed(text) for text in (one, other)]
         if not docstrings:
             for tree in trees:
                 _take_docstrings(tree)
@@ -145,7 +145,7 @@ def likeness(left: bytes, right: bytes, *, docstrings: bool = True) -> Verdict |
         return None
     if dumps[0] != dumps[1]:
         return None
-    same = docstrings and comments_of(left.decode()) == comments_of(right.decode())
+    same = docstrings and comments_of(one.decode()) == comments_of(other.decode())
     return "layout" if same else "code"
 
 
@@ -158,6 +158,6 @@ def _take_docstrings(tree: ast.Module) -> None:
                 block[:] = [one for one in block if not is_docstring(one)]
 
 
-def same_code(left: bytes, right: bytes) -> bool:
+def same_code(one: bytes, other: bytes) -> bool:
     """Whether two files have the same code, whatever their layout and comments."""
-    return likeness(left, right) is not None
+    return likeness(one, other) is not None

@@ -60,11 +60,11 @@ def _entries(source: SourceCode, node: ast.AST) -> list[_Entry]:
     if not isinstance(node, ast.Dict):
         values: list[ast.expr] = node.elts  # type: ignore[attr-defined]
         return [_Entry(value, "", argument(source, value)) for value in values]
-    found = []
+    row = []
     for key, value in zip(node.keys, node.values, strict=True):
         head = "**" if key is None else f"{argument(source, key)}: "
-        found.append(_Entry(value, head, head + argument(source, value)))
-    return found
+        row.append(_Entry(value, head, head + argument(source, value)))
+    return row
 
 
 def _texts(pair: Pair, shown: _Shown) -> tuple[str, str]:
@@ -73,8 +73,8 @@ def _texts(pair: Pair, shown: _Shown) -> tuple[str, str]:
         _entries(source, node)
         for source, node in zip(pair.sources, (pair.old, pair.new), strict=True)
     ]
-    left: list[str] = []
-    right: list[str] = []
+    olds: list[str] = []
+    news: list[str] = []
     keys = [[entry.code for entry in side] for side in items]
     matcher = SequenceMatcher(None, keys[0], keys[1], autojunk=False)
     changes = matcher.get_opcodes()
@@ -82,25 +82,25 @@ def _texts(pair: Pair, shown: _Shown) -> tuple[str, str]:
         old, new = items[0][first:last], items[1][other_first:other_last]
         if tag == "equal":
             is_last = last == len(items[0]) and other_last == len(items[1])
-            kept = _kept([e.text for e in old], shown, is_first=not first, is_last=is_last)
-            left += kept
-            right += kept
+            unchanged = _shorten([e.text for e in old], shown, is_first=not first, is_last=is_last)
+            olds += unchanged
+            news += unchanged
         elif len(old) == len(new):
             for one_entry, other in zip(old, new, strict=True):
-                texts = _changed(one_entry, other, pair, shown)
-                left.append(texts[0])
-                right.append(texts[1])
+                texts = _entry_texts(one_entry, other, pair, shown)
+                olds.append(texts[0])
+                news.append(texts[1])
         else:
-            left += [entry.text for entry in old]
-            right += [entry.text for entry in new]
-    if any(_GAP in text for text in left) and not isinstance(pair.old, ast.Tuple):
+            olds += [entry.text for entry in old]
+            news += [entry.text for entry in new]
+    if any(_GAP in text for text in olds) and not isinstance(pair.old, ast.Tuple):
         # A later release may have further entries before and behind those that change.
         starts, ends = (changes[at][0] in {"replace", "delete"} for at in (0, -1))
-        left, right = ([*[_GAP] * starts, *side, *[_GAP] * ends] for side in (left, right))
-    return _bracketed(pair.old, left), _bracketed(pair.new, right)
+        olds, news = ([*[_GAP] * starts, *side, *[_GAP] * ends] for side in (olds, news))
+    return _bracket(pair.old, olds), _bracket(pair.new, news)
 
 
-def _changed(old: _Entry, new: _Entry, pair: Pair, shown: _Shown) -> tuple[str, str]:
+def _entry_texts(old: _Entry, new: _Entry, pair: Pair, shown: _Shown) -> tuple[str, str]:
     """An entry that became another; of a literal, with `...` for the entries in it that stay."""
     inner = Pair(old.value, new.value, pair.sources)
     if _is_literal(inner) and old.head == new.head:
@@ -109,7 +109,7 @@ def _changed(old: _Entry, new: _Entry, pair: Pair, shown: _Shown) -> tuple[str, 
     return old.text, new.text
 
 
-def _kept(texts: Sequence[str], shown: _Shown, *, is_first: bool, is_last: bool) -> list[str]:
+def _shorten(texts: Sequence[str], shown: _Shown, *, is_first: bool, is_last: bool) -> list[str]:
     """Entries that stay: a gap, and those that are right beside what changes."""
     above = [] if is_first or shown not in {"below", "both"} else [texts[0]]
     below = [] if is_last or shown not in {"above", "both"} else [texts[-1]]
@@ -120,7 +120,7 @@ def _kept(texts: Sequence[str], shown: _Shown, *, is_first: bool, is_last: bool)
     return [*above, _GAP, *below]
 
 
-def _bracketed(node: ast.AST, items: Sequence[str]) -> str:
+def _bracket(node: ast.AST, items: Sequence[str]) -> str:
     """Entries in the brackets of their kind, with one gap where several follow each other."""
     distinct = [
         item

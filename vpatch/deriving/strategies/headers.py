@@ -25,12 +25,12 @@ def parameters(case: Case) -> Iterator[Candidate]:
         return
     scope = (*case.scope, pair.old.name)
     old, new = (_all(node.args) for node in (pair.old, pair.new))
-    added = _added(pair, old, new)
+    added = _additions(pair, old, new)
     if added:
         find = f"def {pair.old.name}(...): ..."
         yield one("add-keyword", within({"find": find, "add-keyword": {**added}}, scope))
-    for left, right in _texts(pair, old, new):
-        find, rewrite = (f"def {pair.old.name}({text}): ..." for text in (left, right))
+    for texts in _texts(pair, old, new):
+        find, rewrite = (f"def {pair.old.name}({text}): ..." for text in texts)
         yield one("rewrite", within({"find": find, "rewrite": rewrite}, scope))
 
 
@@ -49,17 +49,17 @@ def _all(args: ast.arguments) -> list[_Parameter]:
     """The parameters of a def, each with its kind and default."""
     positional = [*args.posonlyargs, *args.args]
     defaults = [None] * (len(positional) - len(args.defaults)) + list(args.defaults)
-    found: list[_Parameter] = [("", a, d) for a, d in zip(positional, defaults, strict=True)]
+    row: list[_Parameter] = [("", a, d) for a, d in zip(positional, defaults, strict=True)]
     if args.posonlyargs:
-        found.insert(len(args.posonlyargs), ("/", ast.arg(""), None))
+        row.insert(len(args.posonlyargs), ("/", ast.arg(""), None))
     if args.vararg:
-        found.append(("*", args.vararg, None))
+        row.append(("*", args.vararg, None))
     elif args.kwonlyargs:
-        found.append(("*", ast.arg(""), None))
-    found += [("key", a, d) for a, d in zip(args.kwonlyargs, args.kw_defaults, strict=True)]
+        row.append(("*", ast.arg(""), None))
+    row += [("key", a, d) for a, d in zip(args.kwonlyargs, args.kw_defaults, strict=True)]
     if args.kwarg:
-        found.append(("**", args.kwarg, None))
-    return found
+        row.append(("**", args.kwarg, None))
+    return row
 
 
 def _key(parameter: _Parameter) -> str:
@@ -67,7 +67,7 @@ def _key(parameter: _Parameter) -> str:
     return f"{kind} {ast.dump(arg)} {ast.dump(default) if default else ''}"
 
 
-def _added(
+def _additions(
     pair: Pair, old: Sequence[_Parameter], new: Sequence[_Parameter]
 ) -> dict[str, str] | None:
     known = [_key(each) for each in old]
@@ -94,20 +94,20 @@ def _texts(
         for source, side in zip(pair.sources, (old, new), strict=True)
     ]
     matcher = SequenceMatcher(None, [_key(p) for p in old], [_key(p) for p in new], autojunk=False)
-    found: tuple[list[str], list[str]] = ([], [])
+    sides: tuple[list[str], list[str]] = ([], [])
     for tag, first, last, other_first, other_last in matcher.get_opcodes():
         if tag == "equal":
             # The neighbours of what changes say where it goes.
-            ends = texts[0][first : first + 1] if found[0] else []
+            ends = texts[0][first : first + 1] if sides[0] else []
             last_ones = texts[0][last - 1 : last] if last < len(old) or not ends else []
             middle = [] if last - first <= len(ends) + len(last_ones) else ["..."]
-            kept = [*ends, *middle, *last_ones] if last - first > 1 else texts[0][first:last]
-            found[0].extend(kept)
-            found[1].extend(kept)
+            unchanged = [*ends, *middle, *last_ones] if last - first > 1 else texts[0][first:last]
+            sides[0].extend(unchanged)
+            sides[1].extend(unchanged)
         else:
-            found[0].extend(texts[0][first:last])
-            found[1].extend(texts[1][other_first:other_last])
-    yield ", ".join(found[0]), ", ".join(found[1])
+            sides[0].extend(texts[0][first:last])
+            sides[1].extend(texts[1][other_first:other_last])
+    yield ", ".join(sides[0]), ", ".join(sides[1])
     yield ", ".join(texts[0]), ", ".join(texts[1])
 
 

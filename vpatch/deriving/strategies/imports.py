@@ -26,7 +26,7 @@ def imported_names(case: Case) -> Iterator[Candidate]:
     if (old.module, old.level) == (new.module, new.level) and known <= set(
         map(ast.dump, new.names)
     ):
-        yield from _added(case, [(new, each) for each in further])
+        yield from _additions(case, [(new, each) for each in further])
 
 
 def new_imports(case: Case) -> Iterator[Candidate]:
@@ -36,10 +36,10 @@ def new_imports(case: Case) -> Iterator[Candidate]:
         return
     if all(isinstance(node, _Import) for node in new):
         pairs = [(node, each) for node in new for each in node.names]  # type: ignore[attr-defined]
-        yield from _added(case, pairs)
+        yield from _additions(case, pairs)
 
 
-def _added(case: Case, names: Sequence[tuple[ast.stmt, ast.alias]]) -> Iterator[Candidate]:
+def _additions(case: Case, names: Sequence[tuple[ast.stmt, ast.alias]]) -> Iterator[Candidate]:
     edits: list[Declared] = []
     for node, name in names:
         beside = _user_of(case, name.asname or name.name.partition(".")[0])

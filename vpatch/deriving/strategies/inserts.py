@@ -69,7 +69,7 @@ def _places(
     above, below = neighbours
     scope = case.scope
     last: list[Declared] = []
-    for key, statement in _ordered(statements, above, below):
+    for key, statement in _order(statements, above, below):
         inner = (*scope, statement.name) if statement.name is not None else scope
         for text in named(case.after, statement.node):
             place = within({key: text}, inner)
@@ -93,7 +93,7 @@ def _ends(case: Case, above: Statement | None, below: Statement | None) -> Itera
             yield within({"at-start-of": text}, case.scope)
 
 
-def _ordered(
+def _order(
     statements: Sequence[Statement], above: Statement | None, below: Statement | None
 ) -> list[tuple[str, Statement]]:
     """The neighbours, first the one that the code has to do with."""

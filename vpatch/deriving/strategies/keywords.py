@@ -20,14 +20,14 @@ def keywords(case: Case) -> Iterator[Candidate]:
     if case.pair is None:
         return
     inner = list(narrowed(case.pair))[-1]
-    added = _added(inner)
+    added = _additions(inner)
     if added is None or not isinstance(call := inner.old, ast.Call):
         return
     for find in _calls(case, call):
         yield one("add-keyword", within({"find": find, "add-keyword": {**added}}, case.scope))
 
 
-def _added(pair: Pair) -> dict[str, str] | None:
+def _additions(pair: Pair) -> dict[str, str] | None:
     old, new = pair.old, pair.new
     if (
         not isinstance(old, ast.Call)

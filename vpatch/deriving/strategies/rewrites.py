@@ -74,11 +74,11 @@ def rewrites(case: Case, pair: Pair) -> Iterator[Declared]:
 
 def _headers(pair: Pair) -> tuple[str, str] | None:
     """The headers of compound statements, with `...` for their blocks."""
-    left, right = (
+    old, new = (
         header(source, node) or _definition(source, node)
         for source, node in zip(pair.sources, (pair.old, pair.new), strict=True)
     )
-    return None if left is None or right is None else (left, right)
+    return None if old is None or new is None else (old, new)
 
 
 def _handlers(source: SourceCode, node: ast.Try) -> str:

@@ -20,11 +20,11 @@ def one_into_several(case: Case) -> Iterator[Candidate]:
         return
     old, new = difference.old[0], difference.new
     above, below = difference.neighbours()
-    for kept, others, places in (
+    for successor, others, places in (
         (new[-1], new[:-1], (above, new[-1])),
         (new[0], new[1:], (new[0], below)),
     ):
-        pair = Pair(old.node, kept.node, (case.before, case.after))
+        pair = Pair(old.node, successor.node, (case.before, case.after))
         for edit in rewrites(case, pair):
             for candidate in insert(case, others, places):
                 yield Candidate("rewrite", (edit, *candidate.edits), candidate.files)

@@ -30,10 +30,10 @@ def deleted(case: Case) -> Iterator[Candidate]:
     for neighbours, order in zip(case.difference.neighbours(), ("above", "below"), strict=True):
         if neighbours is None:
             continue
-        for kept in named(case.after, neighbours.node):
-            find = f"{kept}\n{whole}" if order == "above" else f"{whole}\n{kept}"
+        for anchor in named(case.after, neighbours.node):
+            find = f"{anchor}\n{whole}" if order == "above" else f"{whole}\n{anchor}"
             if _is_fit(find):
-                yield one("delete", within({"find": find, "rewrite": kept}, case.scope))
+                yield one("delete", within({"find": find, "rewrite": anchor}, case.scope))
 
 
 def regrouped(case: Case) -> Iterator[Candidate]:
