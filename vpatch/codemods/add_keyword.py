@@ -207,10 +207,10 @@ def _parse_parameter(name: str, value: str) -> cst.Param:
     )
 
 
-def _same_field(wanted: cst.CSTNode | None, given: cst.CSTNode | None) -> bool:
-    if wanted is None or given is None:
-        return wanted is given
-    return same_code(wanted, given)
+def _same_field(wanted: cst.CSTNode | None, actual: cst.CSTNode | None) -> bool:
+    if wanted is None or actual is None:
+        return wanted is actual
+    return same_code(wanted, actual)
 
 
 def _named(parameters: cst.Parameters) -> list[cst.Param]:

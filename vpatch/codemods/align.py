@@ -37,7 +37,7 @@ def aligned(
     if not all(isinstance(element, _ALIGNED) for element in (*pattern, *template)):
         return None
     old, new = list(map(_key, pattern)), list(map(_key, template))
-    found: list[int | None] = [None] * len(template)
+    origins: list[int | None] = [None] * len(template)
     matcher = SequenceMatcher(None, old, new, autojunk=False)
     for tag, first, last, other_first, other_last in matcher.get_opcodes():
         # Of entries, the first ones become others; that says where the others are.
@@ -46,11 +46,11 @@ def aligned(
             continue
         for i, j in zip(range(first, last), range(other_first, other_last), strict=False):
             if tag == "equal" or _may_become(i, j, old, new):
-                found[j] = i
+                origins[j] = i
     for j, key in enumerate(new):
-        if found[j] is None and key in old and old.index(key) not in found:
-            found[j] = old.index(key)
-    return found if _keeps_order(pattern, template, found) else None
+        if origins[j] is None and key in old and old.index(key) not in origins:
+            origins[j] = old.index(key)
+    return origins if _keeps_order(pattern, template, origins) else None
 
 
 def _key(element: cst.CSTNode) -> str:
@@ -86,32 +86,32 @@ def _may_become(i: int, j: int, old: list[str], new: list[str]) -> bool:
 
 
 def _keeps_order(
-    pattern: Sequence[cst.CSTNode], template: Sequence[cst.CSTNode], found: list[int | None]
+    pattern: Sequence[cst.CSTNode], template: Sequence[cst.CSTNode], origins: list[int | None]
 ) -> bool:
-    kept = {found[j] for j, element in enumerate(template) if is_gap(element)}
-    if None in kept or not _all_have_counterparts(pattern, found, kept):
+    gap_origins = {origins[j] for j, element in enumerate(template) if is_gap(element)}
+    if None in gap_origins or not _all_have_counterparts(pattern, origins, gap_origins):
         return False
     gaps = 0
-    for element, i in zip(template, found, strict=True):
+    for element, i in zip(template, origins, strict=True):
         gaps += is_gap(element)
         if isinstance(element, cst.Arg) and element.keyword is not None:
             continue  # the order of keywords does not matter
-        if i is not None and gaps != sum(n in kept for n in range(i + is_gap(element))):
+        if i is not None and gaps != sum(n in gap_origins for n in range(i + is_gap(element))):
             return False  # it would move past a gap
     return True
 
 
 def _all_have_counterparts(
-    pattern: Sequence[cst.CSTNode], found: Sequence[int | None], kept: set[int | None]
+    pattern: Sequence[cst.CSTNode], origins: Sequence[int | None], gap_origins: set[int | None]
 ) -> bool:
     """Whether each gap of a pattern is kept, or has nothing left between it and one that is."""
     is_kept = True
     begun = False
     for i, element in enumerate(pattern):
         if is_gap(element):
-            is_kept = i in kept or (begun and is_kept)
+            is_kept = i in gap_origins or (begun and is_kept)
             begun = True
-        elif i in found:
+        elif i in origins:
             if not is_kept:
                 return False
             begun = False

@@ -89,11 +89,11 @@ def scan(source: bytes, package: str = "") -> Scan:
         SyntaxError, ValueError: it is not Python.
         RecursionError, MemoryError: it is nested too deeply.
     """
-    found = _Uses(package)
-    found.visit(ast.parse(source))
-    found.resolve()
-    refused = min(found.refused, key=lambda use: use.line, default=None)
-    return Scan(found.imports, found.optional, found.pure, refused)
+    uses = _Uses(package)
+    uses.visit(ast.parse(source))
+    uses.resolve()
+    refused = min(uses.refused, key=lambda use: use.line, default=None)
+    return Scan(uses.imports, uses.optional, uses.pure, refused)
 
 
 @dataclass

@@ -28,8 +28,8 @@ def _keywords_in(value: cst.BaseExpression) -> list[cst.Arg] | None:
             return list(args) if all(arg.keyword for arg in args) else None
         case cst.Dict(elements=elements):
             named = [_named(element) for element in elements]
-            found = [arg for arg in named if arg is not None]
-            return found if len(found) == len(named) else None
+            keywords = [arg for arg in named if arg is not None]
+            return keywords if len(keywords) == len(named) else None
     return None
 
 
@@ -55,12 +55,12 @@ def other_spellings(
     named = {arg.keyword.value: arg for arg in args if arg.keyword is not None}
     if len(positional) > len(parameters):
         return
-    fewer, left = list(positional), dict(named)
+    fewer, remaining = list(positional), dict(named)
     for name in parameters[len(positional) :]:
-        if name not in left:
+        if name not in remaining:
             break
-        fewer.append(cst.Arg(left.pop(name).value))
-    yield [*fewer, *left.values()]
+        fewer.append(cst.Arg(remaining.pop(name).value))
+    yield [*fewer, *remaining.values()]
     yield [
         *(
             cst.Arg(arg.value, keyword=cst.Name(name))

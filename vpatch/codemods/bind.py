@@ -107,7 +107,7 @@ def _bind_python(edit: Declared, folder: Path, trust: Trust) -> BoundEdit:
             )
             name = f"add {', '.join(edit.add_keyword)} to {_short(edit.find)}"
         case declared.RewriteEdit() | declared.DeleteEdit():
-            codemod, name = _changed_code(edit, place)
+            codemod, name = _bind_change(edit, place)
         case declared.InsertEdit():
             code, uses = read_code(edit.insert, folder)
             position, anchor = next((p, a) for p, a in edit.anchors.items() if a is not None)
@@ -122,10 +122,10 @@ def _bind_python(edit: Declared, folder: Path, trust: Trust) -> BoundEdit:
             codemod = AddImport(parse_import(edit.add_import), parse_pattern(edit.beside))
             name = edit.add_import
         case declared.ReplaceBodyEdit():
-            found = parse_pattern(edit.find)
-            code, uses = read_code(edit.replace_body, folder, body_for=found)
+            pattern = parse_pattern(edit.find)
+            code, uses = read_code(edit.replace_body, folder, body_for=pattern)
             having = [parse_pattern(text) for text in edit.having]
-            codemod = ReplaceBody(found, code, having, place)
+            codemod = ReplaceBody(pattern, code, having, place)
             name = f"replace the body of {_short(edit.find)}"
         case declared.SetValueEdit():
             value, was = parse_expression(edit.set_value), parse_expression(edit.was)
@@ -145,7 +145,7 @@ def _bind_python(edit: Declared, folder: Path, trust: Trust) -> BoundEdit:
     return BoundEdit(name, codemod, files, edit.expect, place.where, uses, brought, question)
 
 
-def _changed_code(
+def _bind_change(
     edit: declared.RewriteEdit | declared.DeleteEdit, place: Scope
 ) -> tuple[PythonEdit, str]:
     if isinstance(edit, declared.RewriteEdit):
@@ -169,10 +169,10 @@ def _check_where(codemod: PythonEdit, place: Scope) -> None:
                 hint="name a metavariable of the pattern",
                 code="codemods.unknown-metavariable",
             )
-        made = codemod.replace if isinstance(codemod, (Rewrite, RewriteStatements)) else None
-        if made is not None and name not in made.variables:
+        new = codemod.replace if isinstance(codemod, (Rewrite, RewriteStatements)) else None
+        if new is not None and name not in new.variables:
             raise PatternError(
-                f"where: the new code {made} has no ${name}, so vpatch could not tell "
+                f"where: the new code {new} has no ${name}, so vpatch could not tell "
                 f"that the edit is done",
                 hint="write one edit for each value",
                 code="codemods.unknown-metavariable",

@@ -44,31 +44,31 @@ class Bindings:
 
 def bindings_of_tree(tree: ast.Module) -> Bindings:
     """Return what a module binds, as Python's own parser reads it."""
-    found = Bindings()
+    bindings = Bindings()
     for node in _statements_of_tree(tree.body):
         match node:
             case ast.Import(names=names):
-                found.imports += _plain_imports(names)
+                bindings.imports += _plain_imports(names)
             case ast.ImportFrom(names=names):
                 above = "." * node.level + (f"{node.module}." if node.module else "")
-                found.imports += [
+                bindings.imports += [
                     (a.asname or a.name, above + a.name) for a in names if a.name != "*"
                 ]
             case ast.FunctionDef(name=name, args=args) | ast.AsyncFunctionDef(name=name, args=args):
                 is_open = node.decorator_list or args.posonlyargs or args.vararg
-                found.functions.append((name, None if is_open else [a.arg for a in args.args]))
-                found.bound += [name, *_parameters(args)]
+                bindings.functions.append((name, None if is_open else [a.arg for a in args.args]))
+                bindings.bound += [name, *_parameters(args)]
             case _ if not _is_none(node):
-                found.bound += _bound_in_tree(node)
+                bindings.bound += _bound_in_tree(node)
     for statement in tree.body:
         match statement:
             case ast.Assign(targets=[ast.Name(id=alias)], value=ast.Name(id=name)):
-                found.aliases.append((alias, name))
+                bindings.aliases.append((alias, name))
             case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name):
-                found.defined.add(name)
+                bindings.defined.add(name)
             case ast.ClassDef(name=name):
-                found.defined.add(name)
-    return found
+                bindings.defined.add(name)
+    return bindings
 
 
 def _statements_of_tree(body: Iterable[ast.AST]) -> Iterator[ast.AST]:
@@ -132,18 +132,18 @@ def _names_in_target(target: ast.AST) -> Iterator[str]:
 
 def bindings_of_module(module: cst.Module) -> Bindings:
     """Return what a module binds, as libcst reads it."""
-    found = Bindings(aliases=list(_aliases(module)))
+    bindings = Bindings(aliases=list(_aliases(module)))
     for node in _statements(module.body):
         if isinstance(node, (cst.Import, cst.ImportFrom)):
-            found.imports += imported(node)
+            bindings.imports += imported(node)
             continue
         if isinstance(node, cst.FunctionDef):
-            found.functions.append((node.name.value, _positional(node)))
+            bindings.functions.append((node.name.value, _positional(node)))
         if not _is_placeholder(node):
-            found.bound += _bound_by(node)
+            bindings.bound += _bound_by(node)
     definitions = (n for n in module.body if isinstance(n, (cst.FunctionDef, cst.ClassDef)))
-    found.defined.update(node.name.value for node in definitions)
-    return found
+    bindings.defined.update(node.name.value for node in definitions)
+    return bindings
 
 
 def _positional(function: cst.FunctionDef) -> list[str] | None:

@@ -18,11 +18,11 @@ def lost_comment(before: cst.CSTNode, after: Sequence[cst.CSTNode]) -> str | Non
 
 
 def _comments(node: cst.CSTNode) -> Counter[str]:
-    found: Counter[str] = Counter()
+    counts: Counter[str] = Counter()
 
     class CollectComments(cst.CSTVisitor):
         def visit_Comment(self, node: cst.Comment) -> None:
-            found[node.value] += 1
+            counts[node.value] += 1
 
     node.visit(CollectComments())
-    return found
+    return counts

@@ -32,13 +32,11 @@ def gaps_correspond(pattern: object, template: object) -> bool:
     if isinstance(pattern, cst.Parameters) and isinstance(template, cst.Parameters):
         return _gaps_in_line(in_a_row(pattern), in_a_row(template))
     for name in meaningful_fields(type(pattern)):
-        left, right = getattr(pattern, name), getattr(template, name)
-        if isinstance(left, (list, tuple)) and (
-            left or name not in OPTIONAL.get(type(pattern), ())
-        ):
-            if not _gaps_in_line(left, right):
+        one, other = getattr(pattern, name), getattr(template, name)
+        if isinstance(one, (list, tuple)) and (one or name not in OPTIONAL.get(type(pattern), ())):
+            if not _gaps_in_line(one, other):
                 return not has_gap(pattern, template) or _is_kept(pattern, template)
-        elif not gaps_correspond(left, right):
+        elif not gaps_correspond(one, other):
             return False
     return True
 
@@ -74,20 +72,20 @@ def in_pairs(pattern: Sequence[cst.CSTNode], template: Sequence[cst.CSTNode]) ->
     return names[0] == names[1] or set(names[0]).isdisjoint(names[1])
 
 
-def same_operator(left: cst.CSTNode, right: cst.CSTNode) -> bool:
-    if isinstance(left, _OPERATIONS) and isinstance(right, _OPERATIONS):
-        return type(left.operator) is type(right.operator)
+def same_operator(one: cst.CSTNode, other: cst.CSTNode) -> bool:
+    if isinstance(one, _OPERATIONS) and isinstance(other, _OPERATIONS):
+        return type(one.operator) is type(other.operator)
     return True
 
 
-def identical(left: object, right: object) -> bool:
-    if isinstance(left, cst.BaseSuite) and isinstance(right, cst.BaseSuite):
-        return same_code(left, right)
-    if isinstance(left, cst.CSTNode) and isinstance(right, cst.CSTNode):
-        return left.deep_equals(right)
-    if isinstance(left, (list, tuple)) and isinstance(right, (list, tuple)):
-        return len(left) == len(right) and all(map(identical, left, right))
-    return left == right
+def identical(one: object, other: object) -> bool:
+    if isinstance(one, cst.BaseSuite) and isinstance(other, cst.BaseSuite):
+        return same_code(one, other)
+    if isinstance(one, cst.CSTNode) and isinstance(other, cst.CSTNode):
+        return one.deep_equals(other)
+    if isinstance(one, (list, tuple)) and isinstance(other, (list, tuple)):
+        return len(one) == len(other) and all(map(identical, one, other))
+    return one == other
 
 
 def has_gap(*roots: object) -> bool:
@@ -96,11 +94,11 @@ def has_gap(*roots: object) -> bool:
 
 def _count_gaps(*roots: object) -> int:
     class Count(cst.CSTVisitor):
-        found = 0
+        gaps = 0
 
         def on_visit(self, node: cst.CSTNode) -> bool:
             is_one = is_gap(node)
-            self.found += is_one
+            self.gaps += is_one
             return not is_one
 
     count = Count()
@@ -108,7 +106,7 @@ def _count_gaps(*roots: object) -> int:
         for node in root if isinstance(root, (list, tuple)) else [root]:
             if isinstance(node, cst.CSTNode):
                 node.visit(count)
-    return count.found
+    return count.gaps
 
 
 def kept_part(
@@ -135,12 +133,12 @@ def kept_part(
 
 def _expressions_in(root: cst.CSTNode) -> list[cst.BaseExpression | None]:
     """The expressions inside a node, the inner ones first."""
-    found: list[cst.BaseExpression | None] = []
+    expressions: list[cst.BaseExpression | None] = []
 
     class CollectExpressions(cst.CSTVisitor):
         def on_leave(self, original_node: cst.CSTNode) -> None:
             if isinstance(original_node, cst.BaseExpression) and original_node is not root:
-                found.append(original_node)
+                expressions.append(original_node)
 
     root.visit(CollectExpressions())
-    return found
+    return expressions

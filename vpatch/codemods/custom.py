@@ -193,10 +193,10 @@ def load_codemod(source: bytes, path: Path, runs_as: Path) -> type:
             where=str(path),
             hint="correct the codemod; the Python that runs vpatch executes it",
         ) from error
-    found = _codemod_of(module, path)
-    for problem, hint in _problems(found):
-        raise CodemodError(f"{found.__name__} {problem}", where=str(path), hint=hint)
-    return found
+    codemod = _codemod_of(module, path)
+    for problem, hint in _problems(codemod):
+        raise CodemodError(f"{codemod.__name__} {problem}", where=str(path), hint=hint)
+    return codemod
 
 
 def _codemod_of(module: ModuleType, path: Path) -> type:

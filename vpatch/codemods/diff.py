@@ -70,7 +70,7 @@ def parse_diff(path: Path) -> list[tuple[TextReplacement | AddFile, int]]:
         lines = [f"{line}\n" for line in bytes_beside(path).decode().split("\n")]
         if lines[-1] == "\n":
             lines.pop()
-        patch = PatchSet(_checked_lines(lines, where))
+        patch = PatchSet(_check_lines(lines, where))
     except (UnidiffParseError, ValueError) as error:
         hint = "make it with git diff"
         raise _wrong(f"not a unified diff: {error}", where, hint) from error
@@ -119,13 +119,13 @@ def _wrong(what: str, where: str, hint: str) -> UsageError:
     return UsageError(what, where=where, hint=hint, code="codemods.wrong-diff")
 
 
-def _checked_lines(lines: Sequence[str], where: str) -> list[str]:
+def _check_lines(lines: Sequence[str], where: str) -> list[str]:
     """The lines of the diff itself; checks that the parser passes over none of the others.
 
     Raises:
         UsageError: it has one; says which.
     """
-    kept: list[str] = []
+    diff_lines: list[str] = []
     kind = ""
     names: dict[str, str] = {}
     old = new = 0
@@ -136,17 +136,17 @@ def _checked_lines(lines: Sequence[str], where: str) -> list[str]:
             old -= line[:1] in {"", "\r", " ", "-"}
             new -= line[:1] in {"", "\r", " ", "+"}
             if line[:1] in {"", "\r", " ", "-", "+", "\\"}:
-                kept.append(ended)
+                diff_lines.append(ended)
                 continue
         elif kind == "hunk" and line == "\\ No newline at end of file":
-            kept.append(ended)
+            diff_lines.append(ended)
             continue
         if kind == "git":
             _refuse_mode(line, names[kind], f"{where}:{number}")
         kind = _kind_of(line, kind)
         names[kind] = line
         if kind not in _PROSE:
-            kept.append(ended)
+            diff_lines.append(ended)
         if not kind or old > 0 or new > 0 or not _is_one_file(kind, names):
             what = f"not a unified diff of text files: line {number} is {line[:200]!r}"
             raise _wrong(what, where, _TEXT_ONLY)
@@ -154,7 +154,7 @@ def _checked_lines(lines: Sequence[str], where: str) -> list[str]:
             old, new = (int(size or 1) for size in sizes.groups())
     if kind not in {"", "hunk", "signature", "blank"}:
         raise _wrong("not a unified diff: it ends before a hunk", where, "make it with git diff")
-    return kept
+    return diff_lines
 
 
 def _refuse_mode(line: str, header: str, where: str) -> None:

@@ -111,8 +111,8 @@ def _spaces(node: cst.BaseExpression) -> tuple[_Space, _Space]:
             return node.lbracket.whitespace_after, node.rbracket.whitespace_before
         case cst.Set() | cst.Dict():
             return node.lbrace.whitespace_after, node.rbrace.whitespace_before
-        case cst.Tuple(lpar=[*_, left], rpar=[right, *_]):
-            return left.whitespace_after, right.whitespace_before
+        case cst.Tuple(lpar=[*_, start], rpar=[end, *_]):
+            return start.whitespace_after, end.whitespace_before
     return _NO_SPACE, _NO_SPACE
 
 
@@ -128,10 +128,10 @@ def _brackets(node: cst.BaseExpression, opening: _Space, closing: _Space) -> dic
                 "lbrace": node.lbrace.with_changes(whitespace_after=opening),
                 "rbrace": node.rbrace.with_changes(whitespace_before=closing),
             }
-        case cst.Tuple(lpar=[*outer, left], rpar=[right, *others]):
+        case cst.Tuple(lpar=[*outer, start], rpar=[end, *others]):
             return {
-                "lpar": [*outer, left.with_changes(whitespace_after=opening)],
-                "rpar": [right.with_changes(whitespace_before=closing), *others],
+                "lpar": [*outer, start.with_changes(whitespace_after=opening)],
+                "rpar": [end.with_changes(whitespace_before=closing), *others],
             }
     return {}
 

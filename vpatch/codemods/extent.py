@@ -43,8 +43,8 @@ class Extents:
         """
         if tree is None:
             return
-        found = spellings or Spellings(bindings_of_tree(tree))
-        self._spellings[id(module)] = (module, found)
+        spellings = spellings or Spellings(bindings_of_tree(tree))
+        self._spellings[id(module)] = (module, spellings)
         lines = source.splitlines(keepends=True)
         for statement, text in _pairs(module.body, tree.body, lines):
             self._known[id(statement)] = (statement, text)

@@ -109,13 +109,13 @@ class _Fill(cst.CSTTransformer):
         self.parents.pop()
         name = variable_of(original_node)
         if name is not None:
-            return fitted(self._bound(name).deep_clone(), self.parents[-1])
+            return fitted(self._binding(name).deep_clone(), self.parents[-1])
         if isinstance(original_node, cst.Name) and id(original_node) not in self.identifiers:
             own = self.match.own_name(original_node.value)
             if own is not None:
                 return own.deep_clone()
         if isinstance(original_node, (cst.SimpleString, cst.FormattedStringText)):
-            text = IN_TEXT.sub(lambda m: code_of(self._bound(m[1])), original_node.value)
+            text = IN_TEXT.sub(lambda m: code_of(self._binding(m[1])), original_node.value)
             return updated_node.with_changes(value=text)
         if isinstance(original_node, cst.Comment):
             text = IN_TEXT.sub(self._in_comment, original_node.value)
@@ -126,7 +126,7 @@ class _Fill(cst.CSTTransformer):
             return fitted(updated_node, self.parents[-1])
         return updated_node
 
-    def _bound(self, name: str) -> cst.CSTNode:
+    def _binding(self, name: str) -> cst.CSTNode:
         if name not in self.bindings:
             raise PatternError(
                 f"${name} is in the new code, but the pattern has no such metavariable",
@@ -135,8 +135,8 @@ class _Fill(cst.CSTTransformer):
             )
         return self.bindings[name]
 
-    def _in_comment(self, found: re.Match[str]) -> str:
-        name = found[1]
+    def _in_comment(self, match: re.Match[str]) -> str:
+        name = match[1]
         return code_of(self.bindings[name]) if name in self.bindings else f"${name}"
 
 
@@ -144,12 +144,12 @@ def _without_double_brackets(template: cst.Call, call: cst.Call) -> cst.Call:
     """A call without the brackets that the code of a metavariable has as the only argument."""
     match template.args, call.args:
         case [cst.Arg(keyword=None, star="", value=variable)], [
-            cst.Arg(value=cst.BaseExpression(lpar=[left], rpar=[right]) as value) as arg
+            cst.Arg(value=cst.BaseExpression(lpar=[start], rpar=[end]) as value) as arg
         ] if variable_of(variable) is not None and not isinstance(value, _NEARLY_ALWAYS_BRACKETED):
             bare = value.with_changes(lpar=(), rpar=())
-            closing = right.whitespace_before
+            closing = end.whitespace_before
             only = arg.with_changes(value=bare, whitespace_after_arg=closing)
-            opening = left.whitespace_after
+            opening = start.whitespace_after
             return call.with_changes(args=[only], whitespace_before_args=opening)
     return call
 

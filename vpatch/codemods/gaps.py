@@ -38,14 +38,14 @@ def spell_gaps(source: str) -> str:
         return source  # libcst says what is wrong
     # Not splitlines(): to the tokens, a form feed or a separator of Unicode ends no line.
     lines = source.split("\n")
-    for token, text in sorted(_respelt(tokens), key=lambda item: item[0].start, reverse=True):
+    for token, text in sorted(_respell(tokens), key=lambda item: item[0].start, reverse=True):
         row, column = token.start
         line = lines[row - 1]
         lines[row - 1] = line[:column] + text + line[column + len("...") :]
     return "\n".join(lines)
 
 
-def _respelt(tokens: Tokens) -> Iterator[tuple[tokenize.TokenInfo, str]]:
+def _respell(tokens: Tokens) -> Iterator[tuple[tokenize.TokenInfo, str]]:
     in_def = depth = in_text = 0
     for index, token in enumerate(tokens):
         # From Python 3.12 on, an f-string is several tokens.

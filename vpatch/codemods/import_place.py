@@ -65,7 +65,7 @@ def _longer(there: cst.ImportFrom, alias: cst.ImportAlias) -> cst.ImportFrom:
     if not isinstance(opening, cst.ParenthesizedWhitespace):
         names.insert(index, alias)
         longer = there.with_changes(names=names, lpar=None, rpar=None)
-        return cast("cst.ImportFrom", _laid_out(longer))
+        return cast("cst.ImportFrom", _lay_out(longer))
     return _with_name(there, names, index, alias)
 
 
@@ -124,7 +124,7 @@ def _split_line(
     ), space.with_changes(first_line=cst.TrailingWhitespace(), empty_lines=[])
 
 
-def _laid_out(node: Node) -> Node:
+def _lay_out(node: Node) -> Node:
     """An import on one line, or with a line for each name where that is too long."""
     if isinstance(node, cst.Import):
         return node
@@ -148,7 +148,7 @@ def _laid_out(node: Node) -> Node:
 
 
 def _with_line(body: _Lines, node: Node) -> _Lines:
-    line = cst.SimpleStatementLine([_laid_out(node)])
+    line = cst.SimpleStatementLine([_lay_out(node)])
     groups = _groups(body)
     if not groups:
         start = behind_docstring(body)

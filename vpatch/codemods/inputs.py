@@ -74,22 +74,22 @@ def _collect(source: bytes, path: Path, package: str, modules: dict[str, Importe
         _NotKnownError: it may read more, or a module or its source cannot be found.
     """
     try:
-        found = scan(source, package)
+        findings = scan(source, package)
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         raise _NotKnownError(f"{path}: it is not Python: {error}") from error
-    if found.refused is not None:
-        raise _NotKnownError(f"{path}:{found.refused.line}: {found.refused.what}")
-    for name, line in found.pure.items():
+    if findings.refused is not None:
+        raise _NotKnownError(f"{path}:{findings.refused.line}: {findings.refused.what}")
+    for name, line in findings.pure.items():
         if (hiding := _hiding(name)) is not None:
             raise _NotKnownError(f"{path}:{line}: it imports {name}, and gets {hiding}")
-    for name, line in {**found.optional, **found.imports}.items():
+    for name, line in {**findings.optional, **findings.imports}.items():
         parent, _, _ = name.rpartition(".")
-        if parent and name not in found.imports:
+        if parent and name not in findings.imports:
             # `from package import name`: it is a module only if the package is one.
             _add(parent, path, line, modules)
             if not modules[parent].is_package:
                 continue
-        _add(name, path, line, modules, needed=name in found.imports)
+        _add(name, path, line, modules, needed=name in findings.imports)
 
 
 def _add(
@@ -154,7 +154,7 @@ def fresh(modules: Mapping[str, ImportedModule]) -> Iterator[None]:
     if not modules:
         yield
         return
-    kept = {name: sys.modules.pop(name) for name in modules if name in sys.modules}
+    originals = {name: sys.modules.pop(name) for name in modules if name in sys.modules}
     finder = _Finder(modules)
     sys.meta_path.insert(0, finder)
     try:
@@ -163,7 +163,7 @@ def fresh(modules: Mapping[str, ImportedModule]) -> Iterator[None]:
         sys.meta_path.remove(finder)
         for name in modules:
             sys.modules.pop(name, None)
-        sys.modules.update(kept)
+        sys.modules.update(originals)
 
 
 class _Finder(MetaPathFinder, Loader):

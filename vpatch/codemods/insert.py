@@ -73,11 +73,11 @@ class Insert:
 
     @property
     def reading(self) -> Reading:
-        kept = {each.name.value for each in self.code if isinstance(each, _Definition)}
+        names = {each.name.value for each in self.code if isinstance(each, _Definition)}
         others = [each for each in self.code if not isinstance(each, _Definition)]
         ifs = not any(isinstance(each, cst.If) for each in others)
         unit = unit_of(self.anchor)
-        return Reading([self.anchor.names], unit, "everywhere", frozenset(kept), ifs)
+        return Reading([self.anchor.names], unit, "everywhere", frozenset(names), ifs)
 
     @property
     def sought(self) -> Pattern:
@@ -169,7 +169,7 @@ class _Beside(_Inserter):
         for index, statement in enumerate(before.body):
             if isinstance(statement, cst.SimpleStatementLine) and len(statement.body) > 1:
                 self._refuse(statement.body)
-            elif (match := self._anchored(statement)) is not None:
+            elif (match := self._match_anchor(statement)) is not None:
                 below = 1 + self._is_documented(before.body[index : index + 2])
                 anchors.append((index + below * behind, statement, match))
         # Inner blocks come first: where one has the anchor, no other import is needed.
@@ -208,7 +208,7 @@ class _Beside(_Inserter):
                 return is_string_statement(below) and not is_string_statement(self.spec.code[0])
         return False
 
-    def _anchored(self, statement: cst.CSTNode) -> Match | None:
+    def _match_anchor(self, statement: cst.CSTNode) -> Match | None:
         node = statement
         if isinstance(node, cst.SimpleStatementLine):
             node = node.body[0]
@@ -233,7 +233,7 @@ class _Beside(_Inserter):
     def _refuse(self, line: Sequence[cst.BaseSmallStatement]) -> None:
         """Report the anchors in a line, or in the suite behind a header, outside of blocks."""
         for statement in line:
-            match = self._anchored(statement)
+            match = self._match_anchor(statement)
             if match is not None:
                 problem = "shares its line with other statements"
                 self.add(statement, todo=True, match=match, problem=problem)

@@ -85,7 +85,7 @@ class LayoutLine:
         old = [self.elements[place] for place in places]
         for place, element, new, before in zip(places, elements, moved, old, strict=True):
             self._known[place] = element
-            self.elements[place] = _laid_out_as(before, new) if isinstance(new, _ITEMS) else new
+            self.elements[place] = _lay_out_as(before, new) if isinstance(new, _ITEMS) else new
 
     def insert(
         self, new: cst.CSTNode, behind: cst.CSTNode | None, before: cst.CSTNode | None
@@ -129,17 +129,17 @@ def append(
         closing = last.comma.whitespace_after
         ending = {"comma": cst.Comma(whitespace_after=_bare(closing))}
         previous = last.with_changes(
-            comma=last.comma.with_changes(whitespace_after=_indented_as(closing, between))
+            comma=last.comma.with_changes(whitespace_after=_indent_as(closing, between))
         )
     else:
         closing = getattr(last, after)
         ending = {_after(new): _bare(closing)}
         previous = last.with_changes(
             **{after: cst.SimpleWhitespace("")},
-            comma=cst.Comma(whitespace_after=_indented_as(closing, between)),
+            comma=cst.Comma(whitespace_after=_indent_as(closing, between)),
         )
     longer = list(items)
-    longer[-1:] = [previous, _indented_by(new, between).with_changes(**ending)]
+    longer[-1:] = [previous, _indent_by(new, between).with_changes(**ending)]
     return longer
 
 
@@ -172,7 +172,7 @@ def insert_at(
             space = space.with_changes(empty_lines=lower)
     elif isinstance(between, cst.SimpleWhitespace):
         between = space = cst.SimpleWhitespace(" ")
-    own = _indented_by(new, between).with_changes(comma=cst.Comma(whitespace_after=space))
+    own = _indent_by(new, between).with_changes(comma=cst.Comma(whitespace_after=space))
     longer.insert(index, own)
     return longer
 
@@ -190,31 +190,31 @@ def split_above(
 
 def remove_at(items: Sequence[_Item], index: int) -> list[_Item]:
     """Remove an argument or parameter; what follows the last one stays."""
-    left = list(items)
-    del left[index]
-    if not left or not index:
-        return left
-    after, last, previous = _after(items[index]), items[index], left[index - 1]
+    rest = list(items)
+    del rest[index]
+    if not rest or not index:
+        return rest
+    after, last, previous = _after(items[index]), items[index], rest[index - 1]
     comma = last.comma
     space: cst.BaseParenthesizableWhitespace | None = None
     if isinstance(comma, cst.Comma) and isinstance(previous.comma, cst.Comma):
-        space = _joined(previous.comma.whitespace_after, comma.whitespace_after)
-    if index == len(left):
+        space = _join(previous.comma.whitespace_after, comma.whitespace_after)
+    if index == len(rest):
         if isinstance(comma, cst.Comma) and space is not None:
             # The comment behind the comma before is about what stays.
-            space = _indented_as(space, comma.whitespace_after)
+            space = _indent_as(space, comma.whitespace_after)
             comma = comma.with_changes(whitespace_after=space)
         ending: dict[str, Field] = {"comma": comma}
         if hasattr(last, after):
             ending[_after(previous)] = getattr(last, after)
-        left[-1] = previous.with_changes(**ending)
+        rest[-1] = previous.with_changes(**ending)
     elif isinstance(previous.comma, cst.Comma) and space is not None:
         between = previous.comma.with_changes(whitespace_after=space)
-        left[index - 1] = previous.with_changes(comma=between)
-    return left
+        rest[index - 1] = previous.with_changes(comma=between)
+    return rest
 
 
-def _joined(
+def _join(
     before: cst.BaseParenthesizableWhitespace, behind: cst.BaseParenthesizableWhitespace
 ) -> cst.BaseParenthesizableWhitespace:
     """What is between two items once the one between them is gone."""
@@ -226,7 +226,7 @@ def _joined(
     return before.with_changes(empty_lines=lines)
 
 
-def _laid_out_as(before: cst.CSTNode, new: cst.CSTNode) -> cst.CSTNode:
+def _lay_out_as(before: cst.CSTNode, new: cst.CSTNode) -> cst.CSTNode:
     """An item with the comma, line break and indentation of the one that was at its place."""
     own, there = (
         item.comma.whitespace_after  # type: ignore[attr-defined]
@@ -234,7 +234,7 @@ def _laid_out_as(before: cst.CSTNode, new: cst.CSTNode) -> cst.CSTNode:
         else getattr(item, _after(item), cst.SimpleWhitespace(""))
         for item in (new, before)
     )
-    space = _indented_as(own, _bare(there))
+    space = _indent_as(own, _bare(there))
     ends = not isinstance(before.comma, cst.Comma)  # type: ignore[attr-defined]
     changes: dict[str, Field] = {
         "comma": cst.MaybeSentinel.DEFAULT if ends else cst.Comma(whitespace_after=space),
@@ -249,7 +249,7 @@ def _after(item: cst.CSTNode) -> str:
     return "whitespace_after_arg" if isinstance(item, cst.Arg) else "whitespace_after_param"
 
 
-def _indented_by(new: _Item, between: cst.BaseParenthesizableWhitespace) -> _Item:
+def _indent_by(new: _Item, between: cst.BaseParenthesizableWhitespace) -> _Item:
     """The new item with its own further lines moved as far to the right as it is itself."""
     if not isinstance(between, cst.ParenthesizedWhitespace):
         return new
@@ -275,7 +275,7 @@ def _bare(space: cst.BaseParenthesizableWhitespace) -> cst.BaseParenthesizableWh
     return space.with_changes(first_line=first, empty_lines=[])
 
 
-def _indented_as(
+def _indent_as(
     closing: cst.BaseParenthesizableWhitespace, between: cst.BaseParenthesizableWhitespace
 ) -> cst.BaseParenthesizableWhitespace:
     """What separates the former last item from the new one, its comments included."""

@@ -52,7 +52,7 @@ def laid_out(before: bytes, after: bytes) -> bytes:
     is_wide = any(len(text) > WIDTH and _is_breakable(text) for text in old)
     for start, end in spans:
         rows = {row - start for row in changed if start <= row < end}
-        lines[start:end] = _laid_out(lines[start:end], rows, breaks=not is_wide)
+        lines[start:end] = _lay_out(lines[start:end], rows, breaks=not is_wide)
     result = "\n".join(lines).encode()
     is_same = result == after or ast.dump(ast.parse(result)) == ast.dump(tree)
     return result if is_same else after
@@ -87,13 +87,13 @@ def _first_row(node: ast.AST) -> int:
     return min([getattr(node, "lineno", 1), *(one.lineno for one in decorators)]) - 1
 
 
-def _laid_out(texts: list[str], changed: set[int], *, breaks: bool) -> list[str]:
+def _lay_out(texts: list[str], changed: set[int], *, breaks: bool) -> list[str]:
     """The lines of one statement, or of the header of one."""
     texts, changed = _with_own_lines(texts, changed)
     lines = lines_of(texts)
     if lines is None:
         return texts
-    moved = _indented(lines, changed)
+    moved = _indents(lines, changed)
     if moved:
         texts = [
             " " * moved[row] + text.lstrip() if row in moved else text
@@ -103,7 +103,7 @@ def _laid_out(texts: list[str], changed: set[int], *, breaks: bool) -> list[str]
     written: list[str] = []
     for row, text in enumerate(texts):
         is_new = breaks and (row in changed or row in moved)
-        new = _wrapped(lines, row) if is_new and len(text) > WIDTH else None
+        new = _wrap(lines, row) if is_new and len(text) > WIDTH else None
         written += [text] if new is None else new
     return written
 
@@ -139,7 +139,7 @@ def _with_own_lines(texts: list[str], changed: set[int]) -> tuple[list[str], set
     return texts, changed
 
 
-def _indented(lines: Sequence[TokenLine], changed: set[int]) -> dict[int, int]:
+def _indents(lines: Sequence[TokenLine], changed: set[int]) -> dict[int, int]:
     """The lines in brackets that have to move, with their indentation.
 
     Brackets with changed lines have what is in them one step to the right, or as far as it was if
@@ -166,7 +166,7 @@ def _indented(lines: Sequence[TokenLine], changed: set[int]) -> dict[int, int]:
     }
 
 
-def _wrapped(lines: Sequence[TokenLine], row: int) -> list[str] | None:
+def _wrap(lines: Sequence[TokenLine], row: int) -> list[str] | None:
     """The lines of a line that is too long; None where that cannot be told."""
     line = lines[row]
     parts = line.parts

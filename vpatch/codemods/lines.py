@@ -16,13 +16,13 @@ _DEFAULT = cst.MaybeSentinel.DEFAULT
 
 def apart(statements: Sequence[cst.CSTNode]) -> list[cst.CSTNode]:
     """The statements, each on a line of its own; those that have one are the same objects."""
-    found: list[cst.CSTNode] = []
+    parts: list[cst.CSTNode] = []
     for statement in statements:
         if isinstance(statement, cst.SimpleStatementLine) and len(statement.body) > 1:
-            found += [part_of(statement, i, i + 1) for i in range(len(statement.body))]
+            parts += [part_of(statement, i, i + 1) for i in range(len(statement.body))]
         else:
-            found.append(statement)
-    return found
+            parts.append(statement)
+    return parts
 
 
 def part_of(line: cst.SimpleStatementLine, start: int, end: int) -> cst.SimpleStatementLine:
@@ -59,17 +59,17 @@ def comments_in(lines: Sequence[cst.EmptyLine]) -> list[cst.EmptyLine]:
 
 
 def together(
-    gone: Sequence[cst.EmptyLine], kept: Sequence[cst.EmptyLine], *, first: bool
+    gone: Sequence[cst.EmptyLine], following: Sequence[cst.EmptyLine], *, first: bool
 ) -> list[cst.EmptyLine]:
     """What is above a statement once the one above it is gone: no blank line is doubled.
 
     Args:
         gone: the lines above the statement that is gone; its comments stay.
-        kept: the lines above the statement that follows.
+        following: the lines above the statement that follows.
         first: whether a block begins with them; it gets no blank line that it had not.
     """
-    blank = list(itertools.takewhile(lambda line: line.comment is None, kept))
-    rest = kept[len(blank) :]
+    blank = list(itertools.takewhile(lambda line: line.comment is None, following))
+    rest = following[len(blank) :]
     comments, last = list(gone), list[cst.EmptyLine]()
     while comments and comments[-1].comment is None:
         last.append(comments.pop())
@@ -106,11 +106,11 @@ def spaced(
 ) -> list[cst.BaseStatement]:
     """Blank lines around definitions as PEP 8 has them: two at the top level, one inside."""
     blank = [cst.EmptyLine(indent=False)] * (1 if nested else 2)
-    found: list[cst.BaseStatement] = []
+    statements: list[cst.BaseStatement] = []
     for index, statement in enumerate(code):
         if isinstance(statement, _DEFINITION) and not (first and index == 0):
             comments = [line for line in statement.leading_lines if line.comment]
-            found.append(statement.with_changes(leading_lines=[*blank, *comments]))
+            statements.append(statement.with_changes(leading_lines=[*blank, *comments]))
         else:
-            found.append(statement)
-    return found
+            statements.append(statement)
+    return statements

@@ -102,9 +102,9 @@ class Match:
         self.bindings, self.paired, self.respelt = other.bindings, other.paired, other.respelt
 
 
-def same_code(left: cst.CSTNode, right: cst.CSTNode) -> bool:
+def same_code(one: cst.CSTNode, other: cst.CSTNode) -> bool:
     """Whether two nodes are the same code but for formatting and comments."""
-    return same(left, right, Match(literal=True))
+    return same(one, other, Match(literal=True))
 
 
 def same(pattern: object, node: object, match: Match) -> bool:
@@ -149,21 +149,21 @@ def _same_strings(pattern: cst.BaseString, node: cst.BaseString, match: Match) -
     if _have_one_prefix(pattern, node) and _same_fields(pattern, node, trial):
         match.become(trial)
         return True
-    left, right = text_parts(pattern), text_parts(node)
-    if left is None or right is None or len(left) != len(right):
+    parts, others = text_parts(pattern), text_parts(node)
+    if parts is None or others is None or len(parts) != len(others):
         return False
     return all(
         _same_text(one, other, match)
         if isinstance(one, str) and isinstance(other, str)
         else same(one, other, match)
-        for one, other in zip(left, right, strict=True)
+        for one, other in zip(parts, others, strict=True)
     )
 
 
-def _have_one_prefix(left: cst.BaseString, right: cst.BaseString) -> bool:
-    if isinstance(left, cst.FormattedString) and isinstance(right, cst.FormattedString):
-        return prefix_of(left) == prefix_of(right)
-    return type(left) is type(right)
+def _have_one_prefix(one: cst.BaseString, other: cst.BaseString) -> bool:
+    if isinstance(one, cst.FormattedString) and isinstance(other, cst.FormattedString):
+        return prefix_of(one) == prefix_of(other)
+    return type(one) is type(other)
 
 
 def _same_index(pattern: cst.Subscript, node: cst.Subscript, match: Match) -> bool:
@@ -232,13 +232,13 @@ def _same_fields(pattern: cst.CSTNode, node: cst.CSTNode, match: Match) -> bool:
     if isinstance(node, cst.AssignTarget) and isinstance(node.target, cst.Name):
         unspelt = _UNSPELT  # `Z = Y` gives a value to Z, and not to Y
     for name in meaningful_fields(type(pattern)):
-        left, right = getattr(pattern, name), getattr(node, name)
-        if name in optional and (not left or left is cst.MaybeSentinel.DEFAULT):
+        wanted, actual = getattr(pattern, name), getattr(node, name)
+        if name in optional and (not wanted or wanted is cst.MaybeSentinel.DEFAULT):
             continue
         if match.spellings is not None and (unspelt == name or unspelt is _UNSPELT):
-            if not _same_unspelt(left, right, match):
+            if not _same_unspelt(wanted, actual, match):
                 return False
-        elif not _same_field(left, right, match):
+        elif not _same_field(wanted, actual, match):
             return False
     return True
 
@@ -341,28 +341,28 @@ def _spellings_of(pattern: cst.Call, node: cst.Call, match: Match) -> Iterator[S
 
 def _same_arguments(pattern: Sequence[cst.Arg], args: Sequence[cst.Arg], match: Match) -> bool:
     wanted = [a for a in pattern if a.keyword is not None]
-    given = [a for a in args if a.keyword is not None]
-    if not _same_in_any_order(wanted, given, match):
+    actual = [a for a in args if a.keyword is not None]
+    if not _same_in_any_order(wanted, actual, match):
         return False
     has_gap = not match.literal and any(is_gap(a) for a in pattern)
-    if len(given) > len(wanted) and not has_gap:
+    if len(actual) > len(wanted) and not has_gap:
         return False
     positional = [a for a in pattern if a.keyword is None]
     return _same_sequence(positional, [a for a in args if a.keyword is None], match)
 
 
 def _same_in_any_order(
-    wanted: Sequence[cst.CSTNode], given: Sequence[cst.CSTNode], match: Match
+    wanted: Sequence[cst.CSTNode], actual: Sequence[cst.CSTNode], match: Match
 ) -> bool:
-    """Find each of `wanted` among `given`; what is left over there is ignored."""
-    left = list(given)
+    """Find each of `wanted` among `actual`; what is left over there is ignored."""
+    remaining = list(actual)
     for item in wanted:
-        for candidate in left:
+        for candidate in remaining:
             trial = match.copy()
             if same(item, candidate, trial):
                 match.become(trial)
                 match.paired[id(item)] = candidate
-                left = [other for other in left if other is not candidate]
+                remaining = [other for other in remaining if other is not candidate]
                 break
         else:
             return False
@@ -400,12 +400,12 @@ def _same_parameters(pattern: cst.Parameters, node: cst.Parameters, match: Match
 
 def _same_starred(pattern: cst.Parameters, node: cst.Parameters, match: Match) -> bool:
     """Compare `*args` and `**kwargs`, where the pattern has them."""
-    for wanted, given in (
+    for wanted, actual in (
         (pattern.star_arg, node.star_arg),
         (pattern.star_kwarg, node.star_kwarg),
     ):
         if isinstance(wanted, cst.Param) and not is_gap(wanted):
-            if not same(wanted, given, match):
+            if not same(wanted, actual, match):
                 return False
-            match.paired[id(wanted)] = cast("cst.CSTNode", given)
+            match.paired[id(wanted)] = cast("cst.CSTNode", actual)
     return True

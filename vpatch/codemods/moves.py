@@ -27,29 +27,29 @@ _Statement = TypeVar("_Statement", bound=cst.CSTNode)
 class Moves:
     """What becomes of the statements of a pattern.
 
-    `kept` maps a statement of the new code, by its identity, to the one of the pattern that it is;
-    `changed` maps it to the one that it is made of. `gone` are the other statements of the pattern,
-    by identity, which may have kept ones inside.
+    `unchanged` maps a statement of the new code, by its identity, to the one of the pattern that it
+    is; `changed` maps it to the one that it is made of. `gone` are the other statements of the
+    pattern, by identity, which may have kept ones inside.
     """
 
     old: Sequence[cst.CSTNode]
     new: Sequence[cst.CSTNode]
-    kept: Mapping[int, cst.CSTNode]
+    unchanged: Mapping[int, cst.CSTNode]
     changed: Mapping[int, cst.CSTNode]
     gone: frozenset[int] = field(default=frozenset())
 
     def origin(self, statement: cst.CSTNode) -> cst.CSTNode | None:
-        return self.kept.get(id(statement), self.changed.get(id(statement)))
+        return self.unchanged.get(id(statement), self.changed.get(id(statement)))
 
     def first_kept_in(self, statement: cst.CSTNode) -> cst.CSTNode | None:
         """The first statement of the pattern that one of the new code has inside, or is."""
-        found = (self.origin(inner) for inner in flat([statement]))
-        return next((origin for origin in found if origin is not None), None)
+        origins = (self.origin(inner) for inner in flat([statement]))
+        return next((origin for origin in origins if origin is not None), None)
 
     @property
     def loses_a_gap(self) -> bool:
         """Whether code that a gap matches would be lost, or a gap would be written."""
-        rest = (_Without(self.kept, self.changed), _Without(self._taken, {}))
+        rest = (_Without(self.unchanged, self.changed), _Without(self._taken, {}))
         return any(
             has_gap(*(statement.visit(without) for statement in side))
             for side, without in zip((self.new, self.old), rest, strict=True)
@@ -58,11 +58,11 @@ class Moves:
     @property
     def only_takes_away(self) -> bool:
         """Whether all of the new code is in the pattern already."""
-        return all(id(statement) in self.kept for statement in self.new)
+        return all(id(statement) in self.unchanged for statement in self.new)
 
     @property
     def _taken(self) -> Mapping[int, cst.CSTNode]:
-        return {id(one): one for one in (*self.kept.values(), *self.changed.values())}
+        return {id(one): one for one in (*self.unchanged.values(), *self.changed.values())}
 
 
 class _Without(cst.CSTTransformer):
@@ -91,9 +91,9 @@ def holds(block: cst.CSTNode, found_in: Callable[[Sequence[cst.CSTNode]], bool])
 def moves_of(old: Sequence[cst.CSTNode], new: Sequence[cst.CSTNode]) -> Moves:
     """Find out which statements stay, move or change between a pattern and new code."""
     all_old, all_new = list(flat(old)), list(flat(new))
-    kept = {
-        id(right): left
-        for left, right in zip(filter(is_gap, all_old), filter(is_gap, all_new), strict=False)
+    unchanged = {
+        id(other): one
+        for one, other in zip(filter(is_gap, all_old), filter(is_gap, all_new), strict=False)
     }
     inside: set[int] = set()
     for right in all_new:
@@ -101,35 +101,35 @@ def moves_of(old: Sequence[cst.CSTNode], new: Sequence[cst.CSTNode]) -> Moves:
         same = next((one for one in others if key_of(one) == key_of(right)), None)
         if same is not None and id(right) not in inside:
             for inner in flat([right]):
-                kept.pop(id(inner), None)
-            kept[id(right)] = same
+                unchanged.pop(id(inner), None)
+            unchanged[id(right)] = same
             inside.update(id(each) for one in (same, right) for each in flat([one]))
-    changed = _changed(old, new, kept)
-    taken = {id(one) for one in (*kept.values(), *changed.values())}
+    changed = _pair_changed(old, new, unchanged)
+    taken = {id(one) for one in (*unchanged.values(), *changed.values())}
     gone = frozenset(map(id, old)) - taken
-    return Moves(old, new, kept, changed, gone)
+    return Moves(old, new, unchanged, changed, gone)
 
 
-def _changed(
-    old: Sequence[cst.CSTNode], new: Sequence[cst.CSTNode], kept: dict[int, cst.CSTNode]
+def _pair_changed(
+    old: Sequence[cst.CSTNode], new: Sequence[cst.CSTNode], unchanged: dict[int, cst.CSTNode]
 ) -> dict[int, cst.CSTNode]:
     """Pair the statements of both that are the same kind, between two that are kept.
 
     What is kept inside such a pair is left to the pair.
     """
-    origins = {id(left) for left in kept.values()}
+    origins = {id(one) for one in unchanged.values()}
     changed: dict[int, cst.CSTNode] = {}
     holes = zip(
         _runs([None if id(one) in origins else one for one in old]),
-        _runs([None if id(one) in kept else one for one in new]),
+        _runs([None if id(one) in unchanged else one for one in new]),
         strict=False,
     )
-    for left, right in holes:
-        for one, other in _pairs(left, right):
-            if _inside_alike(one, other, kept) and gaps_correspond(one, other):
+    for olds, news in holes:
+        for one, other in _pairs(olds, news):
+            if _inside_alike(one, other, unchanged) and gaps_correspond(one, other):
                 changed[id(other)] = one
                 for inner in flat([other]):
-                    kept.pop(id(inner), None)
+                    unchanged.pop(id(inner), None)
     return changed
 
 
@@ -158,15 +158,15 @@ def _fit(one: cst.CSTNode, other: cst.CSTNode) -> bool:
 
 
 def _likeness(one: cst.CSTNode, other: cst.CSTNode) -> float:
-    left, right = (code_of(each.with_changes(leading_lines=[])) for each in (one, other))
-    return SequenceMatcher(None, left, right, autojunk=False).ratio()
+    old, new = (code_of(each.with_changes(leading_lines=[])) for each in (one, other))
+    return SequenceMatcher(None, old, new, autojunk=False).ratio()
 
 
-def _inside_alike(old: cst.CSTNode, new: cst.CSTNode, kept: Mapping[int, cst.CSTNode]) -> bool:
+def _inside_alike(old: cst.CSTNode, new: cst.CSTNode, unchanged: Mapping[int, cst.CSTNode]) -> bool:
     """Whether what is kept inside of one statement is inside of the other, and nowhere else."""
-    sources = {id(kept[id(inner)]) for inner in flat([new]) if id(inner) in kept}
+    sources = {id(unchanged[id(inner)]) for inner in flat([new]) if id(inner) in unchanged}
     within = {id(inner) for inner in flat([old])}
-    return sources == within.intersection(map(id, kept.values()))
+    return sources == within.intersection(map(id, unchanged.values()))
 
 
 def _runs(statements: Sequence[cst.CSTNode | None]) -> list[list[cst.CSTNode]]:

@@ -169,12 +169,12 @@ def between(parts: Sequence[str], text: str) -> list[str] | None:
     if not text.startswith(first) or not text.endswith(last):
         return None
     start, end = len(first), len(text) - len(last)
-    found: list[str] = []
+    codes: list[str] = []
     for part in reversed(middle):
         at = text.rfind(part, start + 1, end - 1)
         if at < 0:
             return None
-        found.append(text[at + len(part) : end])
+        codes.append(text[at + len(part) : end])
         end = at
-    found.append(text[start:end])
-    return None if any(not code or "\n" in code for code in found) else found[::-1]
+    codes.append(text[start:end])
+    return None if any(not code or "\n" in code for code in codes) else codes[::-1]

@@ -113,8 +113,8 @@ def sources_of(
     own = {one.star or one.name.value: one for one in row if one.star or one.name.value in MARKS}
     # A row has one `*` or one `*args`.
     return [
-        None if is_gap(left) else paired.get(id(left), own.get(str(left.star) or left.name.value))
-        for left in pattern
+        None if is_gap(item) else paired.get(id(item), own.get(str(item.star) or item.name.value))
+        for item in pattern
     ]
 
 

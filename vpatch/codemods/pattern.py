@@ -103,7 +103,7 @@ def parse_pattern(source: str) -> Pattern:
     Raises:
         PatternError: it is neither, or it is a metavariable alone, which would match everything.
     """
-    node = parse_plain(spell_gaps(_named(source)), shown=source)
+    node = parse_plain(spell_gaps(_name_variables(source)), shown=source)
     if len(node) != 1:
         raise _several(source)
     root: cst.CSTNode = node[0]
@@ -131,7 +131,7 @@ def parse_block(source: str, *, alone: bool = False) -> Pattern:
     Raises:
         PatternError: it is not Python, or it is nothing but `...` and not `alone` may be so.
     """
-    statements = apart(parse_plain(spell_gaps(_named(source)), shown=source))
+    statements = apart(parse_plain(spell_gaps(_name_variables(source)), shown=source))
     node = cst.IndentedBlock(cast("list[cst.BaseStatement]", statements))
     if not alone and all(map(is_gap, node.body)):
         raise PatternError(
@@ -199,10 +199,10 @@ def variables_of(source: str, *, known: Pattern | None = None) -> frozenset[str]
 
 def parse_code(source: str) -> Sequence[cst.BaseStatement]:
     """Parse new code, which may hold metavariables; `...` is Python's own there."""
-    return parse_plain(_named(source), shown=source)
+    return parse_plain(_name_variables(source), shown=source)
 
 
-def _named(source: str) -> str:
+def _name_variables(source: str) -> str:
     """The same code with each metavariable as a name."""
     return _VARIABLE.sub(rf"{PREFIX}\1", source)
 
@@ -228,12 +228,12 @@ def parse_plain(source: str, *, shown: str | None = None) -> Sequence[cst.BaseSt
     statements: list[cst.BaseStatement] = []
     for statement in module.body:
         lines = [*above, *statement.leading_lines]
-        statements.append(statement.with_changes(leading_lines=[_unindented(x) for x in lines]))
+        statements.append(statement.with_changes(leading_lines=[_unindent(x) for x in lines]))
         above = ()
     return statements
 
 
-def _unindented(line: cst.EmptyLine) -> cst.EmptyLine:
+def _unindent(line: cst.EmptyLine) -> cst.EmptyLine:
     """A blank line as one that is empty in an indented block, too."""
     if line.comment is not None:
         return line
@@ -274,7 +274,7 @@ def find_in(
 
 def needles_of(root: cst.CSTNode) -> tuple[set[bytes], set[bytes]]:
     """Identifiers, and plain string contents, that must be literally in a matching file."""
-    found: set[bytes] = set()
+    names: set[bytes] = set()
     strings: set[bytes] = set()
 
     class CollectNames(cst.CSTVisitor):
@@ -288,7 +288,7 @@ def needles_of(root: cst.CSTNode) -> tuple[set[bytes], set[bytes]]:
 
         def visit_Name(self, node: cst.Name) -> None:
             if id(node) not in self.keywords and not node.value.startswith((PREFIX, GAP_PARAMETER)):
-                found.add(node.value.encode())
+                names.add(node.value.encode())
 
         def visit_ConcatenatedString(self, node: cst.ConcatenatedString) -> bool:
             del node
@@ -306,4 +306,4 @@ def needles_of(root: cst.CSTNode) -> tuple[set[bytes], set[bytes]]:
                 strings.add(text.encode())
 
     root.visit(CollectNames())
-    return found, strings
+    return names, strings

@@ -29,12 +29,12 @@ def run_plain(kind: type, module: cst.Module, place: Scope) -> EditOutcome:
 
     It cannot report a place that already is as it would make it, so all sites are to do.
     """
-    after = _transformed(kind, module)
+    after = _transform(kind, module)
     if not isinstance(after, cst.Module):
         raise TypeError(f"{kind.__name__} returns a {type(after).__name__}, not a Module")
     if after.code == module.code:
         return EditOutcome(module, ())
-    found = list(_changed(module.body, after.body, module, ())) or [(module, ())]
+    changes = list(_changes(module.body, after.body, module, ())) or [(module, ())]
     sites = [
         EditSite(
             node,
@@ -42,12 +42,12 @@ def run_plain(kind: type, module: cst.Module, place: Scope) -> EditOutcome:
             todo=True,
             problem=None if place.admits(scope, None) else "changes code that is not `within`",
         )
-        for node, scope in found
+        for node, scope in changes
     ]
     return EditOutcome(after, tuple(sites))
 
 
-def _transformed(kind: type, module: cst.Module) -> object:
+def _transform(kind: type, module: cst.Module) -> object:
     from libcst.codemod import Codemod, CodemodContext, SkipFile  # noqa: PLC0415
 
     if issubclass(kind, Codemod):
@@ -61,7 +61,7 @@ def _transformed(kind: type, module: cst.Module) -> object:
     return module.visit(transformer)
 
 
-def _changed(
+def _changes(
     before: Sequence[cst.CSTNode],
     after: Sequence[cst.CSTNode],
     owner: cst.CSTNode,
@@ -99,16 +99,16 @@ def _inside(
     before: cst.CSTNode, after: cst.CSTNode, scope: tuple[str, ...]
 ) -> Iterator[tuple[cst.CSTNode, tuple[str, ...]]]:
     """The changes in the blocks of a statement, or itself where its own lines change."""
-    left, right = _Blocks(before), _Blocks(after)
-    if not left.found or left.header != right.header or len(left.found) != len(right.found):
+    one, other = _Blocks(before), _Blocks(after)
+    if not one.suites or one.header != other.header or len(one.suites) != len(other.suites):
         yield before, scope
         return
     named = isinstance(before, (cst.FunctionDef, cst.ClassDef))
     inner = (*scope, before.name.value) if named else scope  # type: ignore[attr-defined]
     changes = [
         change
-        for old, new in zip(left.found, right.found, strict=True)
-        for change in _changed(statements_of(old), statements_of(new), before, inner)
+        for old, new in zip(one.suites, other.suites, strict=True)
+        for change in _changes(statements_of(old), statements_of(new), before, inner)
     ]
     yield from changes or [(before, scope)]
 
@@ -118,13 +118,13 @@ class _Blocks(cst.CSTTransformer):
 
     def __init__(self, statement: cst.CSTNode) -> None:
         super().__init__()
-        self.found: list[cst.BaseSuite] = []
+        self.suites: list[cst.BaseSuite] = []
         self.header = code_of(cast("cst.CSTNode", statement.visit(self)))
-        self.key = self.header if self.found else ""
+        self.key = self.header if self.suites else ""
 
     def on_visit(self, node: cst.CSTNode) -> bool:
         if isinstance(node, cst.BaseSuite):
-            self.found.append(node)
+            self.suites.append(node)
             return False
         return True
 

@@ -37,13 +37,13 @@ _Sources = dict[int, list[cst.CSTNode]]
 class Rebuilt:
     """The statements in place of others.
 
-    `new` are runs of those that nothing was made into. `left` are the lines above statements that
-    are gone, for what comes below; None if none is gone there.
+    `new` are runs of those that nothing was made into. `orphans` are the lines above statements
+    that are gone, for what comes below; None if none is gone there.
     """
 
     statements: list[cst.CSTNode] = field(default_factory=list)
     new: list[list[cst.CSTNode]] = field(default_factory=list)
-    left: list[cst.EmptyLine] | None = None
+    orphans: list[cst.EmptyLine] | None = None
 
 
 class Rebuild:
@@ -64,7 +64,7 @@ class Rebuild:
         # The lines above the first kept statement of a new one, which are above the new one then.
         self.lifted: list[cst.EmptyLine] | None = None
         self._at = 0
-        self._made = Rebuilt()
+        self._rebuilt = Rebuilt()
 
     def rebuilt(self, *, first: bool, nested: bool) -> Rebuilt:
         """The new statements.
@@ -76,14 +76,14 @@ class Rebuild:
         Raises:
             CannotRewrite: code would be lost, or is not Python in its new place.
         """
-        made = self._made
+        rebuilt = self._rebuilt
         for run in self._runs():
             if self.moves.origin(run[0]) is None:
                 self._add_new(run, first=first, nested=nested)
             else:
                 self._add_kept(run[0], first=first)
         self._pass_to(len(self.moves.old))
-        return made
+        return rebuilt
 
     def _runs(self) -> Iterator[list[cst.CSTNode]]:
         """The new statements: each that is kept by itself, and others that follow each other."""
@@ -100,21 +100,21 @@ class Rebuild:
             yield run
 
     def _add_new(self, run: Sequence[cst.CSTNode], *, first: bool, nested: bool) -> None:
-        made = self._made
+        rebuilt = self._rebuilt
         self._pass_to(self._end(run[-1]))
-        written = [self._filled(statement) for statement in run]
-        left = self._lines(self.lifted)
-        begins = first and not made.statements
-        if left is None:
+        written = [self._fill(statement) for statement in run]
+        orphans = self._lines(self.lifted)
+        begins = first and not rebuilt.statements
+        if orphans is None:
             code = spaced(cast("list[cst.BaseStatement]", written), nested=nested, first=begins)
             written = list(code)
         else:
-            written[0] = with_above(written[0], [*left, *comments_in(above(written[0]))])
-        made.new.append(written)
-        made.statements += written
+            written[0] = with_above(written[0], [*orphans, *comments_in(above(written[0]))])
+        rebuilt.new.append(written)
+        rebuilt.statements += written
 
     def _add_kept(self, statement: cst.CSTNode, *, first: bool) -> None:
-        made = self._made
+        rebuilt = self._rebuilt
         origin = cast("cst.CSTNode", self.moves.origin(statement))
         top = self.top[id(origin)]
         self._pass_to(top + (id(self.moves.old[top]) in self.moves.gone))
@@ -124,26 +124,26 @@ class Rebuild:
             lines = [*above(node), *comments_in(above(statement))]
             new = rewrite(origin, statement, node, self.match, None)
             written = [with_above(new, lines)]
-        begins = not made.statements
-        left = self._lines(None)
-        if written and left is not None:
-            lines = together(left, above(written[0]), first=first and begins)
+        begins = not rebuilt.statements
+        orphans = self._lines(None)
+        if written and orphans is not None:
+            lines = together(orphans, above(written[0]), first=first and begins)
             written[0] = with_above(written[0], lines)
-        elif written and len(made.new) == 1 and made.statements == made.new[0] and not self._at:
+        elif written and rebuilt.new == [rebuilt.statements] and not self._at:
             # In front of all that is kept, as `insert` with `before` does.
-            code = cast("list[cst.BaseStatement]", made.statements)
-            made.statements[:], written = below_blank_lines(code, written)
-        elif left is not None:
-            made.left = left
-        made.statements += written
+            code = cast("list[cst.BaseStatement]", rebuilt.statements)
+            rebuilt.statements[:], written = below_blank_lines(code, written)
+        elif orphans is not None:
+            rebuilt.orphans = orphans
+        rebuilt.statements += written
         self._at = max(self._at, top + 1)
 
     def _lines(self, lifted: Sequence[cst.EmptyLine] | None) -> list[cst.EmptyLine] | None:
         """The lines that are left of statements before, which somebody takes now."""
-        left, self._made.left, self.lifted = self._made.left, None, None
-        if left is None or lifted is None:
-            return left if lifted is None else list(lifted)
-        return [*left, *comments_in(lifted)]
+        orphans, self._rebuilt.orphans, self.lifted = self._rebuilt.orphans, None, None
+        if orphans is None or lifted is None:
+            return orphans if lifted is None else list(lifted)
+        return [*orphans, *comments_in(lifted)]
 
     def _end(self, statement: cst.CSTNode) -> int:
         """Where the statements end that a new one is in place of: at the next that is kept."""
@@ -164,19 +164,19 @@ class Rebuild:
                 check_said(item, node, self.match)
             else:
                 _check_branches(item, node)
-            lines, left = list(above(node)), self._made.left
-            self._made.left = lines if left is None else [*left, *comments_in(lines)]
+            lines, orphans = list(above(node)), self._rebuilt.orphans
+            self._rebuilt.orphans = lines if orphans is None else [*orphans, *comments_in(lines)]
         self._at = max(self._at, end)
 
-    def _filled(self, statement: cst.CSTNode) -> cst.CSTNode:
+    def _fill(self, statement: cst.CSTNode) -> cst.CSTNode:
         """A new statement, with what it keeps inside."""
         marked = statement.visit(_Mark(self.moves))
         new = fill(unmarked(cast("cst.CSTNode", marked)), self.match)
         return cast("cst.CSTNode", new.visit(_Unmark(self)))
 
-    def kept(self, name: str) -> list[cst.CSTNode]:
+    def statements_for(self, name: str) -> list[cst.CSTNode]:
         """The statements that a mark is in place of."""
-        sources = self.sources[id(self.moves.kept[int(name.removeprefix(_MARK))])]
+        sources = self.sources[id(self.moves.unchanged[int(name.removeprefix(_MARK))])]
         lines = list(map(without_semicolon, sources))
         if lines and self.lifted is None:
             self.lifted = list(above(lines[0]))
@@ -188,38 +188,38 @@ def _sources(
     pattern: Sequence[cst.CSTNode], nodes: Sequence[cst.CSTNode], match: Match
 ) -> _Sources:
     """The statements that each statement of a pattern matched; of gaps too."""
-    found: _Sources = {}
+    sources: _Sources = {}
     places = {id(node): index for index, node in enumerate(nodes)}
     ends = [None if is_gap(item) else places[id(match.paired[id(item)])] for item in pattern]
     at = 0
     for index, (item, place) in enumerate(zip(pattern, ends, strict=True)):
         if place is not None:
-            found[id(item)] = [nodes[place]]
+            sources[id(item)] = [nodes[place]]
             at = place + 1
         else:
             following = ends[index + 1] if index + 1 < len(ends) else len(nodes)
             end = at if following is None else following
-            found[id(item)] = list(nodes[at:end])
+            sources[id(item)] = list(nodes[at:end])
             at = end
-    return found
+    return sources
 
 
 def _sources_inside(pattern: cst.CSTNode, node: cst.CSTNode, match: Match) -> _Sources:
     """The same for the statements in the blocks of one, at whatever depth."""
-    found: _Sources = {}
+    sources: _Sources = {}
     if not isinstance(pattern, cst.BaseCompoundStatement):
-        return found
+        return sources
     block = _with_lines(node)
     inner = Match(dict(match.bindings), spellings=match.spellings)
     if not same(pattern, block, inner):
         raise CannotRewrite(f"is spelt in an odd way: {code_of(node).strip()[:60]}")
-    for left, right in _suites(pattern, block):
-        statements = statements_of(left)
-        found |= _sources(statements, statements_of(right), inner)
+    for suite, other in _suites(pattern, block):
+        statements = statements_of(suite)
+        sources |= _sources(statements, statements_of(other), inner)
         for item in statements:
             if not is_gap(item):
-                found |= _sources_inside(item, found[id(item)][0], inner)
-    return found
+                sources |= _sources_inside(item, sources[id(item)][0], inner)
+    return sources
 
 
 def _with_lines(part: cst.CSTNode) -> cst.CSTNode:
@@ -247,12 +247,12 @@ def _suites(pattern: object, node: object) -> Iterator[tuple[cst.BaseSuite, cst.
             "an elif is written as an else with an if there, or the other way round"
         )
     for name in BLOCKS:
-        left, right = getattr(pattern, name, None), getattr(node, name, None)
-        if isinstance(left, (list, tuple)) and isinstance(right, (list, tuple)):
-            for one, other in zip(left, right, strict=True):
+        wanted, actual = getattr(pattern, name, None), getattr(node, name, None)
+        if isinstance(wanted, (list, tuple)) and isinstance(actual, (list, tuple)):
+            for one, other in zip(wanted, actual, strict=True):
                 yield from _suites(one, other)
-        elif left is not None:
-            yield from _suites(left, right)
+        elif wanted is not None:
+            yield from _suites(wanted, actual)
 
 
 def _check_branches(pattern: cst.CSTNode, node: cst.CSTNode) -> None:
@@ -277,7 +277,7 @@ class _Mark(cst.CSTTransformer):
     def on_leave(  # type: ignore[override]
         self, original_node: cst.CSTNode, updated_node: cst.CSTNode
     ) -> cst.CSTNode:
-        if id(original_node) in self.moves.kept:
+        if id(original_node) in self.moves.unchanged:
             mark = cst.Name(f"{_MARK}{id(original_node)}")
             return cst.SimpleStatementLine([cst.Expr(mark)])
         return updated_node
@@ -293,7 +293,7 @@ class _Unmark(cst.CSTTransformer):
     ) -> cst.BaseStatement | cst.FlattenSentinel[cst.BaseStatement]:
         match original_node.body:
             case [cst.Expr(value=cst.Name(value=name))] if name.startswith(_MARK):
-                lines = cast("list[cst.BaseStatement]", self.rebuild.kept(name))
+                lines = cast("list[cst.BaseStatement]", self.rebuild.statements_for(name))
                 return cst.FlattenSentinel(lines)
         return updated_node
 

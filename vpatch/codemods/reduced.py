@@ -49,14 +49,14 @@ class Reading:
     `unit` is the smallest such code: a statement, a function, or a statement of the module with all
     that is in it. Some edits compare statements with those beside them: `neighbours` in a module
     or a class, or `everywhere`. Of these statements only definitions may be left out that have no
-    name of `kept`, and, if `ifs`, an `if` that has definitions alone. With `scopes`, the edit looks
-    at all of a definition that the place is within.
+    name of `needed`, and, if `ifs`, an `if` that has definitions alone. With `scopes`, the edit
+    looks at all of a definition that the place is within.
     """
 
     names: Sequence[frozenset[bytes]]
     unit: Literal["statement", "function", "module statement"] = "statement"
     compares: Literal["nothing", "neighbours", "everywhere"] = "nothing"
-    kept: frozenset[str] = frozenset()
+    needed: frozenset[str] = frozenset()
     ifs: bool = True
     scopes: bool = False
 
@@ -87,8 +87,8 @@ class Reduced:
         parts: list[bytes] = []
         rest = edited
         for number, lines in enumerate(self.left_out):
-            before, found, rest = rest.partition(_marked(lines, number))
-            if not found or (before and not before.endswith(b"\n")) or _MARK_START in before:
+            before, mark, rest = rest.partition(_mark_of(lines, number))
+            if not mark or (before and not before.endswith(b"\n")) or _MARK_START in before:
                 return None
             parts += [before, lines]
         return None if _MARK_START in rest else b"".join([*parts, rest])
@@ -105,7 +105,7 @@ def is_mark(statement: cst.CSTNode) -> bool:
     return False
 
 
-def _marked(lines: bytes, number: int) -> bytes:
+def _mark_of(lines: bytes, number: int) -> bytes:
     """The line in place of some lines, with the indentation of the first and the last one's end."""
     end = b"\n" if lines.endswith(b"\n") else b""
     return _indent(lines) + _MARK.format(number).encode() + end
@@ -122,7 +122,7 @@ class Reducer:
         self._source = source
         self._tree = tree
         self._spellings = spellings
-        self._found: dict[bytes, Sequence[int]] = {}
+        self._places: dict[bytes, Sequence[int]] = {}
 
     @cached_property
     def _lines(self) -> list[bytes]:
@@ -150,7 +150,7 @@ class Reducer:
         line = 0
         for first, last in self._spans([_Walk(self, look) for look in looks]):
             text = b"".join(self._lines[first:last])
-            parts += [*self._lines[line:first], _marked(text, len(left_out))]
+            parts += [*self._lines[line:first], _mark_of(text, len(left_out))]
             left_out.append(text)
             line = last
         if not left_out:
@@ -159,14 +159,14 @@ class Reducer:
 
     def _spans(self, walks: Sequence[_Walk]) -> list[_Span]:
         """What may be left out, from the top; neighbours are one span."""
-        found: list[_Span] = []
+        spans: list[_Span] = []
         for node in self._tree.body:
-            for span in _left_out(node, (), walks, in_function=False):
-                if found and self._are_neighbours(found[-1], span):
-                    found[-1] = (found[-1][0], span[1])
+            for span in _leave_out(node, (), walks, in_function=False):
+                if spans and self._are_neighbours(spans[-1], span):
+                    spans[-1] = (spans[-1][0], span[1])
                 else:
-                    found.append(span)
-        return found
+                    spans.append(span)
+        return spans
 
     def alternatives(self, reading: Reading) -> list[list[list[Sequence[int]]]]:
         """For each name of each alternative, where its spellings are in the file."""
@@ -176,10 +176,10 @@ class Reducer:
         ]
 
     def _positions(self, word: bytes) -> Sequence[int]:
-        if word not in self._found:
+        if word not in self._places:
             pattern = rb"(?<!\w)" + re.escape(word) + rb"(?!\w)"
-            self._found[word] = [match.start() for match in re.finditer(pattern, self._source)]
-        return self._found[word]
+            self._places[word] = [match.start() for match in re.finditer(pattern, self._source)]
+        return self._places[word]
 
     def bounds(self, span: _Span) -> tuple[int, int]:
         """Where the text of some lines begins and ends."""
@@ -215,14 +215,14 @@ class Reducer:
     @cached_property
     def _namesakes(self) -> set[int]:
         """The classes that another class of the same block has the name of."""
-        found: set[int] = set()
+        namesakes: set[int] = set()
         blocks: list[list[ast.stmt]] = [self._tree.body]
         for block in blocks:
             classes = [node for node in block if isinstance(node, ast.ClassDef)]
             names = Counter(node.name for node in classes)
-            found.update(id(node) for node in classes if names[node.name] > 1)
+            namesakes.update(id(node) for node in classes if names[node.name] > 1)
             blocks += [node.body for node in classes]
-        return found
+        return namesakes
 
     def has_namesake(self, node: ast.stmt) -> bool:
         """Whether a statement is a class that its name alone does not tell from another one."""
@@ -231,8 +231,8 @@ class Reducer:
     def _indent_below(self, line: int) -> bytes:
         """The indentation of the comment below a line; nothing if code comes first."""
         below = itertools.dropwhile(lambda text: not text.strip(), self._lines[line:])
-        found = next(below, b"")
-        return _indent(found) if found.lstrip().startswith(b"#") else b""
+        first = next(below, b"")
+        return _indent(first) if first.lstrip().startswith(b"#") else b""
 
     def _are_neighbours(self, above: _Span, below: _Span) -> bool:
         """Whether nothing but blank lines and comments is between two spans of one block."""
@@ -241,7 +241,7 @@ class Reducer:
         return same and all(not line.strip() or line.lstrip().startswith(b"#") for line in lines)
 
 
-def _left_out(
+def _leave_out(
     node: ast.stmt | ast.ExceptHandler | ast.match_case,
     scope: tuple[str, ...],
     walks: Sequence[_Walk],
@@ -251,10 +251,10 @@ def _left_out(
     """What may be left out of a statement, as no edit looks at it."""
     inside = list(walks)
     if isinstance(node, ast.stmt):
-        found = [(walk, walk.verdict(node, scope, in_function=in_function)) for walk in walks]
-        if any(verdict == "keep" for _, verdict in found):
+        verdicts = [(walk, walk.verdict(node, scope, in_function=in_function)) for walk in walks]
+        if any(verdict == "keep" for _, verdict in verdicts):
             return
-        inside = [walk for walk, verdict in found if verdict == "inside"]
+        inside = [walk for walk, verdict in verdicts if verdict == "inside"]
         if not inside:
             yield _span(node)
             return
@@ -263,7 +263,7 @@ def _left_out(
         in_function = in_function or isinstance(node, _FUNCTIONS)
     for name in _BLOCKS:
         for inner in getattr(node, name, ()):
-            yield from _left_out(inner, scope, inside, in_function=in_function)
+            yield from _leave_out(inner, scope, inside, in_function=in_function)
 
 
 class _Walk:
@@ -288,7 +288,7 @@ class _Walk:
         if (has and self._reading.unit == "module statement") or self._is_scope(node, scope):
             return "keep"
         if isinstance(node, ast.ClassDef):
-            return "keep" if node.name in self._reading.kept else "inside"
+            return "keep" if node.name in self._reading.needed else "inside"
         small = self._reading.unit == "statement" and self._reading.compares != "everywhere"
         return "inside" if has and small and isinstance(node, _FUNCTIONS) else "keep"
 
@@ -300,8 +300,8 @@ class _Walk:
             return False
         if self._reading.compares != "nothing":
             is_if = self._reading.ifs and _has_only_definitions(node)
-            kept = not self._reading.kept.isdisjoint(names[-1] for names in _names(node))
-            return (isinstance(node, _DEFINITIONS) or is_if) and not kept
+            is_needed = not self._reading.needed.isdisjoint(names[-1] for names in _names(node))
+            return (isinstance(node, _DEFINITIONS) or is_if) and not is_needed
         return _is_passed(node)
 
     def _is_scope(self, node: ast.stmt, scope: tuple[str, ...]) -> bool:

@@ -103,7 +103,7 @@ class _ReplaceBodyTransformer(SiteTransformer):
             problem = f"its body has no {missing[0]}"
             self.add(original, todo=True, match=match, problem=problem)
             return updated
-        taken = self._taken(match)
+        taken = self._taken_name(match)
         if taken is not None:
             problem = f"the new body has another {taken} than the parameter"
             self.add(original, todo=True, match=match, problem=problem)
@@ -113,7 +113,7 @@ class _ReplaceBodyTransformer(SiteTransformer):
             new = body.with_changes(body=code)
         return updated.with_changes(body=new)
 
-    def _taken(self, match: Match) -> str | None:
+    def _taken_name(self, match: Match) -> str | None:
         """A name that the new body has besides the metavariable that has this name in the tree."""
         names = {code_of(node) for node in match.bindings.values() if isinstance(node, cst.Name)}
         own = set().union(*map(expression_names, self.spec.code))

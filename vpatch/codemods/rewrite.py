@@ -112,18 +112,18 @@ def rewrite_of(find: str, new: str, place: Scope) -> Rewrite | RewriteStatements
         PatternError: the two are not Python, or do not fit together.
     """
     with suppress(SeveralStatementsError):
-        old, made = parse_pattern(find), parse_pattern(new)
-        if not _needs_statements(old, made):
-            return Rewrite(old, made, place)
+        old, template = parse_pattern(find), parse_pattern(new)
+        if not _needs_statements(old, template):
+            return Rewrite(old, template, place)
     return rewrite_statements(find, new, place)
 
 
-def _needs_statements(old: Pattern, made: Pattern) -> bool:
-    if any(isinstance(each.node, cst.BaseExpression) for each in (old, made)):
-        return _is_compound(old) or _is_compound(made)
-    if _is_compound(old) != _is_compound(made):
+def _needs_statements(old: Pattern, template: Pattern) -> bool:
+    if any(isinstance(each.node, cst.BaseExpression) for each in (old, template)):
+        return _is_compound(old) or _is_compound(template)
+    if _is_compound(old) != _is_compound(template):
         return True
-    return not gaps_correspond(old.node, made.node)
+    return not gaps_correspond(old.node, template.node)
 
 
 def _is_compound(pattern: Pattern) -> bool:

@@ -62,7 +62,7 @@ class BlockTransformer(SiteTransformer):
         The new code may hold the old, or the old the new.
         """
         statements = statements_in(block)
-        found: dict[bool, list[Window]] = {True: [], False: []}
+        windows: dict[bool, list[Window]] = {True: [], False: []}
         taken: set[int] = set()
         for is_done in (self.always_found, not self.always_found):
             pattern = self.spec.replace if is_done else self.spec.find
@@ -70,9 +70,9 @@ class BlockTransformer(SiteTransformer):
                 continue
             for window in windows_of(pattern, statements, self.spellings, taken):
                 if self.place.admits(self.scope, window.match, window.definition):
-                    found[is_done].append(window)
+                    windows[is_done].append(window)
                     taken.update(range(window.start, window.end))
-        return found[False], found[True]
+        return windows[False], windows[True]
 
     def _look(self, block: _Block) -> None:
         todo, done = self._windows(block)
@@ -98,56 +98,56 @@ class BlockTransformer(SiteTransformer):
         if not windows:
             return updated
         before, after = cast("_Block", original), cast("_Block", updated)
-        made: list[tuple[Window, Rebuilt]] = []
+        rebuilds: list[tuple[Window, Rebuilt]] = []
         sites, statements = sites_in(before), statements_in(before)
         for window in windows:
-            rebuilt = self._rebuilt(window, sites[window.first], statements)
+            rebuilt = self._rebuild(window, sites[window.first], statements)
             if rebuilt is not None:
-                made.append((window, rebuilt))
-        return _Writer(before, after).written(made) if made else updated
+                rebuilds.append((window, rebuilt))
+        return _Writer(before, after).written(rebuilds) if rebuilds else updated
 
-    def _rebuilt(
+    def _rebuild(
         self, window: Window, site: cst.CSTNode, statements: Sequence[cst.CSTNode]
     ) -> Rebuilt | None:
         """What becomes of some statements; None where that is nothing else, or a problem."""
         match = window.match
         rebuild = Rebuild(self.spec.moves, window.nodes, match)
         try:
-            made = rebuild.rebuilt(first=not window.start, nested=bool(self.scope))
+            rebuilt = rebuild.rebuilt(first=not window.start, nested=bool(self.scope))
         except CannotRewrite as error:
             self.add(site, todo=True, match=match, problem=str(error))
             return None
         old = cst.IndentedBlock(cast("list[cst.BaseStatement]", window.nodes))
         if self.spec.comments:
-            made.left = _without_last_comments(above(window.nodes[0]))
+            rebuilt.orphans = _without_last_comments(above(window.nodes[0]))
         else:
-            problem = lost_comment(old, [*made.statements, *(made.left or ())])
+            problem = lost_comment(old, [*rebuilt.statements, *(rebuilt.orphans or ())])
             if problem is not None:
                 self.add(site, todo=True, match=match, problem=problem)
                 return None
-        if made.statements and same_code(
-            old, cst.IndentedBlock(cast("list[cst.BaseStatement]", made.statements))
+        if rebuilt.statements and same_code(
+            old, cst.IndentedBlock(cast("list[cst.BaseStatement]", rebuilt.statements))
         ):
             self.add(site, todo=False, match=match)
             return None
-        repeat = self._repeat(made, statements, window)
+        repeat = self._repeat(rebuilt, statements, window)
         self.add(site, todo=True, match=match, repeat=repeat)
-        return made
+        return rebuilt
 
     def _repeat(
-        self, made: Rebuilt, statements: Sequence[cst.CSTNode], window: Window
+        self, rebuilt: Rebuilt, statements: Sequence[cst.CSTNode], window: Window
     ) -> Repeat | None:
         """Whether statements that are new are elsewhere in the block."""
         inside = range(window.start, window.end)
-        found = (repeat_of(one_by_one(run), statements, inside) for run in made.new)
-        return next((repeat for repeat in found if repeat is not None), None)
+        repeats = (repeat_of(one_by_one(run), statements, inside) for run in rebuilt.new)
+        return next((repeat for repeat in repeats if repeat is not None), None)
 
 
 def _without_last_comments(lines: Sequence[cst.EmptyLine]) -> list[cst.EmptyLine]:
-    left = list(lines)
-    while left and left[-1].comment is not None:
-        left.pop()
-    return left
+    rest = list(lines)
+    while rest and rest[-1].comment is not None:
+        rest.pop()
+    return rest
 
 
 @dataclass
@@ -157,11 +157,11 @@ class _Writer:
     before: _Block
     after: _Block
     body: list[cst.CSTNode] = field(default_factory=list)
-    left: list[cst.EmptyLine] | None = None
+    orphans: list[cst.EmptyLine] | None = None
 
-    def written(self, made: Sequence[tuple[Window, Rebuilt]]) -> cst.CSTNode:
-        by_start = {window.start: (window.end, rebuilt) for window, rebuilt in made}
-        taken = {n for window, _ in made for n in range(window.start, window.end)}
+    def written(self, rebuilds: Sequence[tuple[Window, Rebuilt]]) -> cst.CSTNode:
+        by_start = {window.start: (window.end, rebuilt) for window, rebuilt in rebuilds}
+        taken = {n for window, _ in rebuilds for n in range(window.start, window.end)}
         at = 0
         for line, after in zip(self.before.body, self.after.body, strict=True):
             small = line.body if isinstance(line, cst.SimpleStatementLine) else [line]
@@ -180,23 +180,23 @@ class _Writer:
                     if number in by_start:
                         rebuilt = by_start[number][1]
                         self._add(rebuilt.statements)
-                        self._leave(rebuilt.left)
+                        self._leave(rebuilt.orphans)
         return self._block()
 
     def _add(self, statements: Sequence[cst.CSTNode]) -> None:
-        if statements and self.left is not None:
-            lines = together(self.left, above(statements[0]), first=not self.body)
+        if statements and self.orphans is not None:
+            lines = together(self.orphans, above(statements[0]), first=not self.body)
             statements = [with_above(statements[0], lines), *statements[1:]]
-            self.left = None
+            self.orphans = None
         self.body += statements
 
     def _leave(self, lines: list[cst.EmptyLine] | None) -> None:
         if lines is not None:
-            self.left = lines if self.left is None else [*self.left, *comments_in(lines)]
+            self.orphans = lines if self.orphans is None else [*self.orphans, *comments_in(lines)]
 
     def _block(self) -> cst.CSTNode:
         """The block; the comments above what is gone are at its end, if nothing is below."""
-        comments = comments_in(self.left or ())
+        comments = comments_in(self.orphans or ())
         if not self.body and isinstance(self.after, cst.IndentedBlock):
             self.body = [cst.SimpleStatementLine([cst.Pass()], leading_lines=comments)]
             comments = []

@@ -90,24 +90,24 @@ def _changes(
     """
     changes: dict[str, Field] = {}
     for name in meaningful_fields(type(pattern)):
-        left, right, current = (getattr(n, name) for n in (pattern, template, node))
-        if identical(left, right) or (isinstance(node, cst.Param) and name == "star"):
+        old, new, current = (getattr(n, name) for n in (pattern, template, node))
+        if identical(old, new) or (isinstance(node, cst.Param) and name == "star"):
             continue
-        if name in OPTIONAL.get(type(pattern), ()) and (not left or _is_none(right)):
-            changes[name] = _optional(left, right, current, match)
-        elif isinstance(node, LITERALS) and name == "elements" and has_gap(left):
+        if name in OPTIONAL.get(type(pattern), ()) and (not old or _is_none(new)):
+            changes[name] = _optional(old, new, current, match)
+        elif isinstance(node, LITERALS) and name == "elements" and has_gap(old):
             entries = EntryLine(node)
-            _lined_up(rewrite_row(left, right, entries, match, node, rewrite))
+            _require_row(rewrite_row(old, new, entries, match, node, rewrite))
             changes |= entries.changes()
-        elif isinstance(node, LITERALS) and name == "elements" and len(left) != len(right):
+        elif isinstance(node, LITERALS) and name == "elements" and len(old) != len(new):
             raise _DifferTooMuchError  # without a gap, the layout is that of the new code
-        elif isinstance(left, (list, tuple)):
+        elif isinstance(old, (list, tuple)):
             line = LayoutLine(current, opening_of(node, parent))
-            changes[name] = _lined_up(rewrite_row(left, right, line, match, node, rewrite))
-        elif isinstance(left, cst.CSTNode) and isinstance(right, cst.CSTNode):
-            changes[name] = rewrite(left, right, current, match, node)
+            changes[name] = _require_row(rewrite_row(old, new, line, match, node, rewrite))
+        elif isinstance(old, cst.CSTNode) and isinstance(new, cst.CSTNode):
+            changes[name] = rewrite(old, new, current, match, node)
         elif isinstance(node, cst.Param) and name == "default":
-            value = None if right is None else fill(unmarked(right), match, node)
+            value = None if new is None else fill(unmarked(new), match, node)
             changes |= with_default(node, cast("cst.Param", template), value)
         else:
             raise _DifferTooMuchError
@@ -116,17 +116,17 @@ def _changes(
     return changes
 
 
-def _optional(left: Any, right: Any, current: Any, match: Match) -> Any:
+def _optional(old: Any, new: Any, current: Any, match: Match) -> Any:
     """A field that the pattern or the new code leaves out."""
-    if left:
-        check_said(left, current, match)
-        return right
+    if old:
+        check_said(old, current, match)
+        return new
     if current:
         raise _DifferTooMuchError
-    return _fill_field(right, match)
+    return _fill_field(new, match)
 
 
-def _lined_up(row: list[cst.CSTNode] | None) -> list[cst.CSTNode]:
+def _require_row(row: list[cst.CSTNode] | None) -> list[cst.CSTNode]:
     if row is None:
         raise _DifferTooMuchError
     return row
@@ -139,12 +139,12 @@ def _parameters(
     match: Match,
     parent: cst.CSTNode | None,
 ) -> dict[str, Field]:
-    left, right = (in_a_row(cast("cst.Parameters", each)) for each in (pattern, template))
+    old, new = (in_a_row(cast("cst.Parameters", each)) for each in (pattern, template))
     row = in_a_row(node)
-    sources = sources_of(left, row, match.paired)
+    sources = sources_of(old, row, match.paired)
     opening = opening_of(node, parent)
     line = LayoutLine(row, opening)
-    items = _lined_up(rewrite_row(left, right, line, match, node, rewrite, sources=sources))
+    items = _require_row(rewrite_row(old, new, line, match, node, rewrite, sources=sources))
     line = LayoutLine(items, opening)
     for useless in useless_marks(cast("list[cst.Param]", items)):
         line.remove(useless)
@@ -171,8 +171,8 @@ def _is_none(field: object) -> bool:
 
 def _with_changes(node: cst.CSTNode, changes: dict[str, Field]) -> cst.CSTNode:
     if isinstance(node, cst.ClassDef) and (node.bases or node.keywords):
-        left = [changes.get(name, getattr(node, name)) for name in ("bases", "keywords")]
-        if not any(left):
+        args = [changes.get(name, getattr(node, name)) for name in ("bases", "keywords")]
+        if not any(args):
             # Without what was in them, the brackets go too.
             changes |= {"lpar": cst.MaybeSentinel.DEFAULT, "rpar": cst.MaybeSentinel.DEFAULT}
     if isinstance(node, cst.Call) and not changes.get("args", node.args):
@@ -205,9 +205,9 @@ def put(
     if isinstance(node, cst.AnnAssign) and isinstance(pattern, cst.Assign):
         return _with_annotation(pattern, template, node, match)
     bindings = match.bindings
-    kept = kept_part(pattern, template)
-    if kept is not None:
-        old, part = kept
+    pair = kept_part(pattern, template)
+    if pair is not None:
+        old, part = pair
         whole = node if old is pattern else cast("cst.Return", node).value or node
         inner = rewrite(old, part, whole, match, node)
         if old is pattern:
@@ -249,6 +249,6 @@ def _with_operator(
     """Rewrite the operands of an operation, and take the operator of `template`."""
     changes: dict[str, Field] = {"operator": getattr(template, "operator")}  # noqa: B009 - several types have it
     for name in _OPERANDS.intersection(meaningful_fields(type(node))):
-        left, right, current = (getattr(n, name) for n in (pattern, template, node))
-        changes[name] = fitted(rewrite(left, right, current, match, node), type(node))
+        old, new, current = (getattr(n, name) for n in (pattern, template, node))
+        changes[name] = fitted(rewrite(old, new, current, match, node), type(node))
     return fitted(_with_changes(node, changes), type(parent) if parent else cst.CSTNode)

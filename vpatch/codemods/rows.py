@@ -44,10 +44,10 @@ def rewrite_row(
     pairwise = in_pairs(pattern, template)
     origins = list(range(len(pattern))) if pairwise else aligned(pattern, template)
     if sources is None:
-        sources = [None if is_gap(left) else match.paired.get(id(left)) for left in pattern]
+        sources = [None if is_gap(item) else match.paired.get(id(item)) for item in pattern]
     if origins is None or any(
-        not is_gap(left) and (source is None or not line.has(source))
-        for left, source in zip(pattern, sources, strict=True)
+        not is_gap(item) and (source is None or not line.has(source))
+        for item, source in zip(pattern, sources, strict=True)
     ):
         return None
     for right, i in zip(template, origins, strict=True):
@@ -60,8 +60,8 @@ def rewrite_row(
             if not isinstance(source, cst.Param):
                 check_said(pattern[i], source, match)
             line.remove(source)
-    kept = [source for i in origins if i is not None and (source := sources[i]) is not None]
-    if not all(map(line.has, kept)):
+    survivors = [source for i in origins if i is not None and (source := sources[i]) is not None]
+    if not all(map(line.has, survivors)):
         return None
     moved = [i for i in origins if i is not None and not _is_keyword(pattern[i])]
     if moved != sorted(moved):

@@ -87,7 +87,7 @@ class _SetValueTransformer(SiteTransformer):
             ):
                 pass
             case _:
-                self._bound_otherwise(original)
+                self._report_binding(original)
                 return updated
         if value is None or not self._is_meant(name):
             return updated
@@ -105,7 +105,7 @@ class _SetValueTransformer(SiteTransformer):
     def _is_meant(self, name: str) -> bool:
         return ".".join([*self.scope, name]) == self.spec.symbol
 
-    def _bound_otherwise(self, node: cst.CSTNode) -> None:
+    def _report_binding(self, node: cst.CSTNode) -> None:
         if any(map(self._is_meant, bound_names(node))):
             code = code_of(node).strip().partition("\n")[0]
             self.add(node, todo=True, problem=f"its value may also come from {code}")

@@ -64,17 +64,17 @@ def _text(path: Path) -> str:
 
 def offers(files: Sequence[Path]) -> dict[str, str]:
     """How to bring along each name that a snippet's file imports or defines."""
-    found: dict[str, str] = {}
+    ways: dict[str, str] = {}
     for path in files:
         for node in ast.walk(ast.parse(_text(path))):
             if isinstance(node, (ast.FunctionDef, ast.ClassDef)):
-                found[node.name] = f"{path.name} defines it, so insert it too"
+                ways[node.name] = f"{path.name} defines it, so insert it too"
             elif isinstance(node, (ast.Import, ast.ImportFrom)):
                 for alias in node.names:
                     one = ast.unparse(_only(node, alias))
                     name = alias.asname or alias.name.partition(".")[0]
-                    found[name] = f"add the edit `add-import: {one}`, as {path.name} has it"
-    return found
+                    ways[name] = f"add the edit `add-import: {one}`, as {path.name} has it"
+    return ways
 
 
 def _only(node: ast.Import | ast.ImportFrom, alias: ast.alias) -> ast.stmt:

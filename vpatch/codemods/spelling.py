@@ -25,11 +25,11 @@ class Spellings:
     where an import fails.
     """
 
-    def __init__(self, found: Bindings | None = None) -> None:
-        found = Bindings() if found is None else found
-        others = Counter(found.bound)
+    def __init__(self, bindings: Bindings | None = None) -> None:
+        bindings = Bindings() if bindings is None else bindings
+        others = Counter(bindings.bound)
         imports: dict[str, set[str]] = {}
-        for local, qualified in found.imports:
+        for local, qualified in bindings.imports:
             imports.setdefault(local, set()).add(qualified)
         self._bound: set[str] = imports.keys() | others
         self._imports = {
@@ -38,15 +38,15 @@ class Spellings:
             if len(qualified) == 1 and name not in others
         }
         self._functions: dict[str, list[list[str] | None]] = {}
-        for name, parameters in found.functions:
+        for name, parameters in bindings.functions:
             self._functions.setdefault(name, []).append(parameters)
         # Other names of the module's own functions and classes.
         self._own: set[str] = set()
-        for alias, name in found.aliases:
+        for alias, name in bindings.aliases:
             if others[alias] == 1 and alias not in imports:
                 if name in self._imports:
                     self._imports[alias] = self._imports[name]
-                elif others[name] == 1 and name in found.defined and name not in imports:
+                elif others[name] == 1 and name in bindings.defined and name not in imports:
                     self._imports[alias] = name
                     self._own.add(alias)
 
@@ -68,13 +68,13 @@ class Spellings:
         code, wanted = get_full_name_for_node(node), get_full_name_for_node(pattern)
         if code is None or wanted is None or not _is_plain(node) or not _is_plain(pattern):
             return False
-        meant = self._resolved(code)
+        meant = self._resolve(code)
         of_module = self._is_of_module(code) and code.partition(".")[0] not in self._own
         if meant is None or (isinstance(node, cst.Attribute) and not of_module):
             return False
         root = wanted.partition(".")[0]
         if root in self._bound:
-            return meant == (self._resolved(wanted) or wanted)
+            return meant == (self._resolve(wanted) or wanted)
         return meant == wanted or (root not in _BUILTINS and meant.endswith(f".{wanted}"))
 
     def spelt(self, name: str) -> str | None:
@@ -88,21 +88,21 @@ class Spellings:
                 own.setdefault(qualified, local)
         return next(iter(own.values())) if len(own) == 1 else None
 
-    def _resolved(self, dotted: str) -> str | None:
+    def _resolve(self, dotted: str) -> str | None:
         root, dot, rest = dotted.partition(".")
         return f"{self._imports[root]}{dot}{rest}" if root in self._imports else None
 
     def _is_of_module(self, dotted: str) -> bool:
         """Whether a dotted name begins with a module, and not with a class."""
-        names = (self._resolved(dotted) or dotted).split(".")[:-1]
+        names = (self._resolve(dotted) or dotted).split(".")[:-1]
         return not any(name[:1].isupper() for name in names)
 
 
 def brings(node: cst.Import | cst.ImportFrom, wanted: cst.ImportFrom) -> bool:
     """Whether an import makes all that another one imports known, under whatever names."""
-    given = {qualified for _, qualified in imported(node, whole=True)}
+    names = {qualified for _, qualified in imported(node, whole=True)}
     sought = [qualified for _, qualified in imported(wanted)]
-    return bool(sought) and all(given & {one, one.rpartition(".")[0]} for one in sought)
+    return bool(sought) and all(names & {one, one.rpartition(".")[0]} for one in sought)
 
 
 def _is_plain(node: cst.CSTNode) -> bool:

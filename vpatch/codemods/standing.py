@@ -24,8 +24,8 @@ def one_by_one(statements: Sequence[cst.CSTNode]) -> list[cst.CSTNode]:
     return apart
 
 
-def are_same(left: Sequence[cst.CSTNode], right: Sequence[cst.CSTNode]) -> bool:
-    return len(left) == len(right) and all(map(same_code, left, right))
+def are_same(one: Sequence[cst.CSTNode], other: Sequence[cst.CSTNode]) -> bool:
+    return len(one) == len(other) and all(map(same_code, one, other))
 
 
 def part_there(

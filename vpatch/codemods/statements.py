@@ -51,8 +51,8 @@ class RewriteStatements(StatementChange):
         statements = [each for each in body_of(self.find) if not is_gap(each)]
         if len(statements) == 1:
             return alone(self.find)
-        found = [_of_one(self.find, each) for each in statements]
-        return max(found, key=lambda one: len(one.names))
+        patterns = [_of_one(self.find, each) for each in statements]
+        return max(patterns, key=lambda one: len(one.names))
 
     def apply(self, module: cst.Module, extents: Extents) -> EditOutcome:
         outcome = BlockTransformer(self).run(module, extents)
@@ -73,10 +73,10 @@ def rewrite_statements(find: str, new: str, place: Scope) -> RewriteStatements:
     """
     old = _with_blocks(parse_block(find))
     keys = {key_of(statement) for statement in flat(body_of(old))}
-    made = parse_block(new, alone=True)
-    body = as_blocks(body_of(made), keys)
-    made = dataclasses.replace(made, node=_block(body))
-    return RewriteStatements(old, made, place)
+    template = parse_block(new, alone=True)
+    body = as_blocks(body_of(template), keys)
+    template = dataclasses.replace(template, node=_block(body))
+    return RewriteStatements(old, template, place)
 
 
 def delete_statements(find: str, place: Scope, *, comments: bool) -> RewriteStatements:

@@ -42,7 +42,7 @@ def shows(find: Pattern, replace: Pattern) -> bool:
     """
     return (
         find_in(find, replace.node)
-        or _said(find.node) <= _said(replace.node)
+        or _count_pieces(find.node) <= _count_pieces(replace.node)
         or _share_a_statement(find.node, replace.node)
     )
 
@@ -84,20 +84,20 @@ def _definitions(root: cst.CSTNode, prefix: str = "") -> Iterator[tuple[str, cst
 
 def words_of(*nodes: cst.CSTNode) -> set[str]:
     """The names, metavariables and texts in some code."""
-    return {str(what) for node in nodes for kind, what in _said(node) if kind in _WORDS}
+    return {str(what) for node in nodes for kind, what in _count_pieces(node) if kind in _WORDS}
 
 
-def _said(root: cst.CSTNode) -> Counter[tuple[str, object]]:
+def _count_pieces(root: cst.CSTNode) -> Counter[tuple[str, object]]:
     """What a pattern says, piece by piece: words, metavariables, numbers, kinds of code."""
-    said: Counter[tuple[str, object]] = Counter()
+    pieces: Counter[tuple[str, object]] = Counter()
 
     class CollectPieces(cst.CSTVisitor):
         def on_visit(self, node: cst.CSTNode) -> bool:
-            said.update(_pieces(node))
+            pieces.update(_pieces(node))
             return True
 
     root.visit(CollectPieces())
-    return said
+    return pieces
 
 
 def _pieces(node: cst.CSTNode) -> Iterator[tuple[str, object]]:
@@ -123,22 +123,22 @@ def _pieces(node: cst.CSTNode) -> Iterator[tuple[str, object]]:
             yield "kind", type(node).__name__
 
 
-def _share_a_statement(left: cst.CSTNode, right: cst.CSTNode) -> bool:
-    others = _inner_statements(right)
+def _share_a_statement(old: cst.CSTNode, new: cst.CSTNode) -> bool:
+    others = _inner_statements(new)
     return any(
         words_of(statement) and any(same_code(statement, other) for other in others)
-        for statement in _inner_statements(left)
+        for statement in _inner_statements(old)
     )
 
 
 def _inner_statements(root: cst.CSTNode) -> list[cst.CSTNode]:
-    found: list[cst.CSTNode] = []
+    statements: list[cst.CSTNode] = []
 
     class CollectStatements(cst.CSTVisitor):
         def on_visit(self, node: cst.CSTNode) -> bool:
             if isinstance(node, cst.BaseSuite):
-                found.extend(statements_of(node))
+                statements.extend(statements_of(node))
             return True
 
     root.visit(CollectStatements())
-    return found
+    return statements

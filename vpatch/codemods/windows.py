@@ -43,10 +43,10 @@ def sites_in(block: cst.CSTNode) -> list[cst.CSTNode]:
         return list(block.body)
     if not isinstance(block, (cst.Module, cst.IndentedBlock)):
         return [block]
-    found: list[cst.CSTNode] = []
+    sites: list[cst.CSTNode] = []
     for statement in block.body:
-        found += statement.body if isinstance(statement, cst.SimpleStatementLine) else [statement]
-    return found
+        sites += statement.body if isinstance(statement, cst.SimpleStatementLine) else [statement]
+    return sites
 
 
 def statements_in(block: cst.CSTNode) -> list[cst.CSTNode]:

@@ -74,14 +74,14 @@ class Bracket:
     is_operand = True
 
     def __str__(self) -> str:
-        return f"{self.gap}{self.opening}{_written(self.inside)}{self.space}{self.closing}"
+        return f"{self.gap}{self.opening}{_join(self.inside)}{self.space}{self.closing}"
 
 
 Part = Word | Bracket
 _Parts = tuple[Part, ...]
 
 
-def _written(parts: Sequence[Part]) -> str:
+def _join(parts: Sequence[Part]) -> str:
     return "".join(map(str, parts))
 
 
@@ -102,14 +102,14 @@ def wrapped_statement(parts: _Parts, indent: int, comment: str = "") -> list[str
     first = parts[0].text
     words = [part.text for part in parts]
     if ";" in words or (first in _BLOCKS and words[-1] != ":"):
-        return [_line(indent, _written(parts), comment)]
+        return [_line(indent, _join(parts), comment)]
     if first in {"def", "class"} or words[:2] == ["async", "def"]:
         at = next((i for i, part in enumerate(parts) if isinstance(part, Bracket)), None)
         if at is None or not _inside(parts[at]):
-            return [_line(indent, _written(parts), comment)]
-        return _broken(parts, at, "", comment, indent, is_def=first != "class")
+            return [_line(indent, _join(parts), comment)]
+        return _break(parts, at, "", comment, indent, is_def=first != "class")
     start, end = _value_of(words)
-    before, value, behind = _written(parts[:start]), parts[start:end], _written(parts[end:])
+    before, value, behind = _join(parts[:start]), parts[start:end], _join(parts[end:])
     if value and start:
         before, value = before + value[0].gap, _bare(value)
     suffix = behind + comment
@@ -119,7 +119,7 @@ def wrapped_statement(parts: _Parts, indent: int, comment: str = "") -> list[str
         lines = [line for item in items for line in _element(item, ",", indent + STEP)]
         return [_line(indent, before, "("), *lines, _line(indent, ")", suffix)]
     if len(items) > 1 or not value:
-        return [_line(indent, _written(parts), comment)]
+        return [_line(indent, _join(parts), comment)]
     return _expression(before, value, suffix, indent, is_free=True)
 
 
@@ -160,7 +160,7 @@ def wrapped_element(parts: _Parts, indent: int, comment: str = "") -> list[str]:
     """The lines of one element in brackets, which may have a comma behind it."""
     items, has_comma = _elements(parts)
     if len(items) != 1:
-        return [_line(indent, _written(parts), comment)]
+        return [_line(indent, _join(parts), comment)]
     return _element(items[0], ("," if has_comma else "") + comment, indent)
 
 
@@ -168,7 +168,7 @@ def _expression(
     before: str, parts: _Parts, behind: str, indent: int, *, is_free: bool = False
 ) -> list[str]:
     """The lines of an expression, `is_free` if it is in no brackets."""
-    flat = _line(indent, before, _written(parts), behind)
+    flat = _line(indent, before, _join(parts), behind)
     if _fits(flat):
         return [flat]
     splits = _splits(parts)
@@ -177,9 +177,9 @@ def _expression(
     if not is_free:
         return _in_lines(before, parts, splits, behind, indent)
     last, is_index = parts[-1], parts[-1].opening == "[" and parts[-2].is_operand
-    head = _line(indent, before, _written(parts[:-1]), last.gap, last.opening)
+    head = _line(indent, before, _join(parts[:-1]), last.gap, last.opening)
     if len(splits) == 1 and _inside(last) and not is_index and _fits(head):
-        return _broken(parts, len(parts) - 1, before, behind, indent)
+        return _break(parts, len(parts) - 1, before, behind, indent)
     return _in_brackets(before, parts, behind, indent)
 
 
@@ -191,8 +191,8 @@ def _in_lines(
     for start, end in zip([0, *splits], [*splits, len(parts)], strict=True):
         own, sign = _bare(parts[start:end]), "" if start else before
         if start and not own[0].is_operand:
-            size = 2 if _written(own[:2]) in {"not in", "is not"} else 1
-            sign, own = _written(own[:size]) + own[size].gap, _bare(own[size:])
+            size = 2 if _join(own[:2]) in {"not in", "is not"} else 1
+            sign, own = _join(own[:size]) + own[size].gap, _bare(own[size:])
         lines += _expression(sign, own, behind if end == len(parts) else "", indent)
     return lines
 
@@ -206,10 +206,10 @@ def _without_operators(
     before: str, parts: _Parts, behind: str, indent: int, *, is_free: bool
 ) -> list[str]:
     """Break the brackets that the line is too long in; with none, put it into brackets."""
-    flat = [_line(indent, before, _written(parts), behind)]
+    flat = [_line(indent, before, _join(parts), behind)]
     end = _lambda_in(parts)
     if end is not None and end != len(parts):
-        head = before + _written(parts[: end + 1]) + parts[end + 1].gap
+        head = before + _join(parts[: end + 1]) + parts[end + 1].gap
         return _expression(head, _bare(parts[end + 1 :]), behind, indent)
     places = [i for i, part in enumerate(parts) if isinstance(part, Bracket) and _inside(part)]
     links = [i for i in range(1, len(parts)) if parts[i].text == "." and parts[i - 1].opening]
@@ -221,35 +221,35 @@ def _without_operators(
         # A chain of calls has a line for each but the first.
         return _in_lines(before, parts, links, behind, indent)
     for at, following in zip(places, [*places[1:], None], strict=False):
-        head = before + _written(parts[: at + 1])
+        head = before + _join(parts[: at + 1])
         if following is not None:
             upto = "".join(map(str, parts[at + 1 : following]))
             if _fits(_line(indent, head, upto, "(")):
                 continue
-        start = _line(indent, before, _written(parts[:at]), parts[at].gap, parts[at].opening)
-        return _broken(parts, at, before, behind, indent) if _fits(start) else flat
+        start = _line(indent, before, _join(parts[:at]), parts[at].gap, parts[at].opening)
+        return _break(parts, at, before, behind, indent) if _fits(start) else flat
     # A comment behind a short value may be as long as it likes.
     if (
         is_free
         and before
         and "#" not in behind
-        and _fits(_line(indent + STEP, _written(_bare(parts))))
+        and _fits(_line(indent + STEP, _join(_bare(parts))))
     ):
         return _in_brackets(before, parts, behind, indent)
     return flat
 
 
-def _broken(
+def _break(
     parts: _Parts, at: int, before: str, behind: str, indent: int, *, is_def: bool = False
 ) -> list[str]:
     """Put what is in some brackets on lines of its own."""
     bracket = cast("Bracket", parts[at])
-    head = _line(indent, before, _written(parts[:at]), bracket.gap, bracket.opening)
-    tail = _line(indent, bracket.closing, _written(parts[at + 1 :]), behind)
+    head = _line(indent, before, _join(parts[:at]), bracket.gap, bracket.opening)
+    tail = _line(indent, bracket.closing, _join(parts[at + 1 :]), behind)
     inside = _bare(bracket.inside)
     items, has_comma = _elements(inside)
     is_group = not (at and parts[at - 1].is_operand)
-    one = _line(indent + STEP, _written(inside))
+    one = _line(indent + STEP, _join(inside))
     is_literal = is_group and len(items) > 1
     if _fits(one) and not (has_comma or is_literal or (is_def and len(items) == 1)):
         return [head, one, tail]
@@ -259,7 +259,7 @@ def _broken(
 
 def _element(parts: _Parts, behind: str, indent: int) -> list[str]:
     """The lines of an argument, a parameter, an entry or a comprehension."""
-    flat = _line(indent, _written(parts), behind)
+    flat = _line(indent, _join(parts), behind)
     if _fits(flat):
         return [flat]
     loops = _loops(parts)
@@ -269,7 +269,7 @@ def _element(parts: _Parts, behind: str, indent: int) -> list[str]:
             clause = _bare(parts[start:end])
             words = [part.text for part in clause]
             size = words.index("in") + 1 if "in" in words and words[0] != "if" else 1
-            head = _written(clause[:size]) + clause[size].gap
+            head = _join(clause[:size]) + clause[size].gap
             last = behind if end == len(parts) else ""
             lines += _expression(head, _bare(clause[size:]), last, indent)
         return lines
@@ -279,7 +279,7 @@ def _element(parts: _Parts, behind: str, indent: int) -> list[str]:
     start = signs[0] + 1 if signs else int(words[0] in {"*", "**"})
     if start == len(parts):
         return [flat]
-    head = _written(parts[:start]) + (parts[start].gap if start else "")
+    head = _join(parts[:start]) + (parts[start].gap if start else "")
     return _expression(head, _bare(parts[start:]), behind, indent)
 
 
@@ -324,18 +324,18 @@ def _elements(parts: _Parts) -> tuple[list[_Parts], bool]:
 
 def _operators(parts: _Parts) -> Iterator[tuple[int, int]]:
     """The places of the operators between operands, with their ranks; none of a lambda's."""
-    for i, (left, right) in enumerate(itertools.pairwise(parts), 1):
-        if left.text == "lambda":
+    for i, (part, following) in enumerate(itertools.pairwise(parts), 1):
+        if part.text == "lambda":
             return
         if (
-            isinstance(left, Word)
-            and isinstance(right, Word)
-            and left.is_string
-            and right.is_string
+            isinstance(part, Word)
+            and isinstance(following, Word)
+            and part.is_string
+            and following.is_string
         ):
             yield i, _STRINGS
-        elif left.is_operand and isinstance(right, Word) and not right.is_string:
-            rank = _RANKS.get(right.text)
+        elif part.is_operand and isinstance(following, Word) and not following.is_string:
+            rank = _RANKS.get(following.text)
             if rank is not None:
                 yield i, rank
 
