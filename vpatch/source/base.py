@@ -35,7 +35,7 @@ def base_repository(
 ) -> tuple[Path, str]:
     """Return the repository and its commit; `undo` removes it where the entry cannot keep it."""
     repository = entry / _REPOSITORY
-    commit = _intact(repository)
+    commit = _intact_commit(repository)
     if commit is None:
         try:
             # Not the entry's own lock: readers of the entry, we among them, share that one.
@@ -48,7 +48,7 @@ def base_repository(
             own.mkdir()
             return own / _REPOSITORY, _make(own, files(), message, progress)
         with lock:
-            commit = _intact(repository) or _make(entry, files(), message, progress)
+            commit = _intact_commit(repository) or _make(entry, files(), message, progress)
     return repository, commit
 
 
@@ -90,7 +90,7 @@ def _create(entry: Path, files: Iterable[SourceFile], message: str, progress: Pr
     return commit
 
 
-def _intact(repository: Path) -> str | None:
+def _intact_commit(repository: Path) -> str | None:
     """Return the base commit, or None where the repository is missing or was cut off.
 
     Sizes suffice here: git itself checks the digest of every object that it reads.

@@ -172,7 +172,7 @@ class Cache:
             staged = {folder.name for folder in self._staging.glob("*")}
             names = sorted(entries.keys() | staged)
         else:
-            names = _named(set(labels), entries, self.folder)
+            names = _names_of(set(labels), entries, self.folder)
         freed = sum(self._remove(name, progress) for name in names)
         if labels is None:
             freed += sum(self.clear_kind(kind) for kind in KINDS)
@@ -282,7 +282,7 @@ def _entry_name(pin: Pin) -> str:
     return f"{pin.tree}-{kind}-{pin.digest.partition(':')[2][:12]}"
 
 
-def _named(labels: set[str], entries: dict[str, Pin | None], cache: Path) -> list[str]:
+def _names_of(labels: set[str], entries: dict[str, Pin | None], cache: Path) -> list[str]:
     known = {name: {name, pin.label if pin else name} for name, pin in entries.items()}
     unknown = sorted(labels - set().union(*known.values()))
     if unknown:

@@ -199,7 +199,7 @@ def load(folder: Path, lock: FileLock) -> CachedTree:
         raise DamagedEntry(folder, "a file", "was found damaged by an earlier run")
     _check_sizes(folder, records)
     package = _package_sources(pin.tree, records)
-    return CachedTree(pin, folder, records, package, digest, _carried(folder, records), lock)
+    return CachedTree(pin, folder, records, package, digest, _carried_ids(folder, records), lock)
 
 
 def _read_manifest(folder: Path) -> tuple[dict[str, FileRecord], str]:
@@ -256,7 +256,7 @@ def _is_source(record: FileRecord) -> bool:
     return record.path.endswith(".py") and "/" in record.path and record.mode != SYMLINK
 
 
-def _carried(folder: Path, records: Mapping[str, FileRecord]) -> frozenset[str]:
+def _carried_ids(folder: Path, records: Mapping[str, FileRecord]) -> frozenset[str]:
     record = records.get(LOCK_FILE)
     if record is None:
         return frozenset()

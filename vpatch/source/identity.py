@@ -66,7 +66,7 @@ def check_tree(tree: CachedTree) -> None:
     if reason is not None:
         where = tree.pin.origin + (f"@{tree.pin.ref}" if tree.pin.ref else "")
         name = tree.pin.tree
-        hint = _unpacked(name) if " in src/" in reason else f"name a source of {name}"
+        hint = _unpack_hint(name) if " in src/" in reason else f"name a source of {name}"
         raise UsageError(reason, where=where, hint=hint, code="source.wrong-tree")
 
 
@@ -112,14 +112,14 @@ def _names(files: _Files) -> Iterator[str]:
             yield canonicalize_name(name)
 
 
-def _unpacked(tree: str) -> str:
+def _unpack_hint(tree: str) -> str:
     return f"unpack a wheel of {tree} into a folder, and give --tree {tree}=./FOLDER"
 
 
 def _advice(tree: str, folder: Path, shown: str) -> str:
     """Name the folder that was probably meant."""
     if (folder / "src" / tree.replace("-", "_") / "__init__.py").is_file():
-        return _unpacked(tree)
+        return _unpack_hint(tree)
     if _reason(tree, _OnDisk(folder.resolve().parent)) is None:
         return "name the folder above it, which is one"
     inside = [

@@ -60,11 +60,11 @@ class ChangedTree:
 
     @cached_property
     def package_files(self) -> Mapping[str, bytes]:
-        paths = dict.fromkeys([*self.tree.package_files, *self._changed])
+        paths = dict.fromkeys([*self.tree.package_files, *self._changes])
         return LazyFiles([path for path in paths if path not in self.left_out], self.read)
 
     @cached_property
-    def _changed(self) -> Mapping[str, bytes]:
+    def _changes(self) -> Mapping[str, bytes]:
         roots = {path.partition("/")[0] for path in self.tree.package_files}
         return {
             path: text
@@ -73,12 +73,12 @@ class ChangedTree:
         }
 
     def holding(self, word: bytes) -> frozenset[str]:
-        pristine = self.tree.holding(word) - self._changed.keys() - self.left_out
-        return pristine | files_with_word(self._changed, word)
+        pristine = self.tree.holding(word) - self._changes.keys() - self.left_out
+        return pristine | files_with_word(self._changes, word)
 
     def containing(self, text: bytes) -> frozenset[str]:
-        pristine = self.tree.containing(text) - self._changed.keys() - self.left_out
-        return pristine | files_with_text(self._changed, text)
+        pristine = self.tree.containing(text) - self._changes.keys() - self.left_out
+        return pristine | files_with_text(self._changes, text)
 
     def words(self) -> Iterable[bytes]:
         return words_of(self.package_files)
