@@ -121,7 +121,7 @@ def test_what_code_prints_is_no_answer(made, tmp_path, code, is_refused):
         with fails("engine.no-python"):
             find_installed(str(made.python))
     else:
-        assert find_installed(str(made.python)).folder == made.site / "vllm"
+        assert find_installed(str(made.python)).package == made.site / "vllm"
 
 
 @pytest.mark.parametrize("code", ["import os; os._exit(0)", "import sys; sys.exit(3)"])

@@ -4,6 +4,7 @@ import base64
 import errno
 import hashlib
 import json
+import math
 import os
 import socket
 import ssl
@@ -29,7 +30,8 @@ from vpatch.source.pip_settings import PipSettings, read_pip_settings
 from vpatch.source.release import Release
 from vpatch.source.spec import parse_tree
 from vpatch.source.wheels import official_wheel
-from vpatch.util import limited
+from vpatch.util import limited, record_store
+from vpatch.util.record_store import RecordStore
 from vpatch.util.untrusted import MEGABYTE
 
 VERSIONS = ["0.22.1", "0.23.0rc1", "0.23.0", "0.23.1", "0.23.2", "0.24.0", "0.30.0rc2"]
@@ -69,7 +71,7 @@ def test_a_listing_that_cannot_be_kept_is_asked_for_again(index, opening, monkey
     def refuse(path, _text):
         raise OSError(errno.EROFS, "Read-only file system", str(path))
 
-    monkeypatch.setattr(index_module, "replace_file", refuse)
+    monkeypatch.setattr(record_store, "replace_file", refuse)
     for _ in range(2):
         opening("0.23").close()
     assert index.count("/simple/") == 2
@@ -303,13 +305,23 @@ def test_credentials_stay_with_their_host(index, opening, settings):
         assert other.authorized == [None]
 
 
+def stored_listing(tmp_path):
+    """The list of releases that is kept: its store, its key, and what it says."""
+    (kept,) = (tmp_path / "cache/index").iterdir()
+    store = RecordStore(kept.parent)
+    return store, kept.stem, store.get(kept.stem, dict)
+
+
+def ask_later(tmp_path, seconds):
+    store, key, content = stored_listing(tmp_path)
+    store.put(key, content | {"asked": content["asked"] + seconds})
+
+
 def test_a_listing_is_asked_for_once_in_ten_minutes(index, opening, tmp_path):
     for _ in range(2):
         opening("0.23").close()
     assert index.count("/simple/") == 1
-    (kept,) = (tmp_path / "cache/index").iterdir()
-    content = json.loads(kept.read_bytes())
-    kept.write_text(json.dumps(content | {"asked": content["asked"] - 601}))
+    ask_later(tmp_path, -601)
     opening("0.23").close()
     assert index.count("/simple/") == 2
 
@@ -326,9 +338,7 @@ def test_offline_takes_the_listing_of_any_age_and_says_so(index, opening, notes,
     with fails("source.not-in-cache"):
         opening("0.23", offline=True)
     opening("0.23").close()
-    (kept,) = (tmp_path / "cache/index").iterdir()
-    content = json.loads(kept.read_bytes())
-    kept.write_text(json.dumps(content | {"asked": content["asked"] - 3 * 86400}))
+    ask_later(tmp_path, -3 * 86400)
     opening("0.23", offline=True).close()
     assert "3 days old" in notes.notes[-1]
     assert index.count("/simple/") == 1
@@ -337,20 +347,15 @@ def test_offline_takes_the_listing_of_any_age_and_says_so(index, opening, notes,
 @pytest.mark.parametrize("ahead", [3 * 86400, 9e300])
 def test_a_listing_of_a_clock_that_was_wrong(opening, notes, tmp_path, ahead):
     opening("0.23").close()
-    (kept,) = (tmp_path / "cache/index").iterdir()
-    content = json.loads(kept.read_bytes())
-    kept.write_text(json.dumps(content | {"asked": content["asked"] + ahead}))
+    ask_later(tmp_path, ahead)
     opening("0.23", offline=True).close()
     assert "is dated in the future" in notes.notes[-1]
 
 
-@pytest.mark.parametrize("asked", ["NaN", "1e999", "-1e999"])
-def test_a_listing_of_no_time_is_damaged(opening, tmp_path, asked):
+@pytest.mark.parametrize("seconds", [math.nan, math.inf, -math.inf])
+def test_a_listing_of_no_time_is_damaged(opening, tmp_path, seconds):
     opening("0.23").close()
-    (kept,) = (tmp_path / "cache/index").iterdir()
-    content = json.loads(kept.read_bytes())
-    text = json.dumps(content | {"asked": "ASKED"})
-    kept.write_text(text.replace('"ASKED"', asked))
+    ask_later(tmp_path, seconds)
     with fails("source.not-in-cache"):
         opening("0.23", offline=True)
 
@@ -374,8 +379,7 @@ for name in ("0.23", "0.23.0"):
                       progress=Silent()).close()
 print([name for name in ("requests", "pypi_simple") if name in sys.modules])
 """
-    (kept,) = (tmp_path / "cache/index").iterdir()
-    url = json.loads(kept.read_bytes())["releases"][0]["url"].partition("/files")[0] + "/simple"
+    url = stored_listing(tmp_path)[2]["releases"][0]["url"].partition("/files")[0] + "/simple"
     run = subprocess.run(
         [sys.executable, "-c", code, url],
         capture_output=True,

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import json
-from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from vpatch.errors import UnavailableError
 from vpatch.github.client import GitHub, Thread
 from vpatch.github.errors import UnreachableError
-from vpatch.util.files import replace_file
 from vpatch.util.plain_records import as_record
-from vpatch.util.untrusted import LARGEST_BESIDE, parse_json, read_file
+from vpatch.util.plural import age_in_words
+from vpatch.util.record_store import RecordStore
 from vpatch.util.versions import read_version
 
 if TYPE_CHECKING:
@@ -67,27 +65,28 @@ class Threads:
             GitHubError: it refuses.
         """
         repository, _, number = ref.partition("#")
-        file = self._file(repository, f"{number}.json")
+        store = self._store(repository)
         if self.open_api is not None and self.unreachable is None:
             try:
                 github = self.open_api(repository)
                 thread = github.thread(repository, int(number))
-                found = Answer(thread, datetime.now(UTC), live=True)
+                asked, release = datetime.now(UTC), None
                 if thread.merged_as:
                     release = self._first_release(github, repository, thread.merged_as)
-                    found = Answer(thread, found.asked, live=True, release=release)
             except UnreachableError as error:
                 self.unreachable = error  # once is enough: each takes its time-out
             else:
-                self._keep(file, found)
-                return found
-        return self._recalled(ref, file)
+                record = {"asked": asked.isoformat(), "thread": asdict(thread), "release": release}
+                store.put(number, record)
+                return Answer(thread, asked, live=True, release=release)
+        answer = store.get(number, _answer)
+        return answer or self._refuse(ref)
 
     def _first_release(self, github: GitHub, repository: str, commit: str) -> str | None:
         """Halve the releases: whatever branches off later than a merge has it."""
         releases = self._releases(github, repository)
-        file = self._file(repository, "contains.json")
-        known: dict[str, dict[str, bool]] = _read(file) or {}
+        store = self._store(repository)
+        known: dict[str, dict[str, bool]] = store.get("contains", dict) or {}
         answers = known.setdefault(commit, {})
 
         def has(tag: str) -> bool:
@@ -99,7 +98,7 @@ class Threads:
         while low < high:
             middle = (low + high) // 2
             low, high = (low, middle) if has(releases[middle][1]) else (middle + 1, high)
-        self._write(file, known)
+        store.put("contains", known)
         return str(releases[low][0]) if low < len(releases) else None
 
     def _releases(self, github: GitHub, repository: str) -> list[tuple[Version, str]]:
@@ -115,33 +114,10 @@ class Threads:
             self._tags[repository] = sorted(found)
         return self._tags[repository]
 
-    def _file(self, repository: str, name: str) -> Path:
-        return self.folder / repository.replace("/", "__") / name
+    def _store(self, repository: str) -> RecordStore:
+        return RecordStore(self.folder / repository.replace("/", "__"), is_private=False)
 
-    def _keep(self, file: Path, answer: Answer) -> None:
-        document = {
-            "asked": answer.asked and answer.asked.isoformat(),
-            "thread": asdict(answer.thread),
-            "release": answer.release,
-        }
-        self._write(file, document)
-
-    def _write(self, file: Path, document: object) -> None:
-        # Where nothing can be kept, the next run asks again.
-        with suppress(OSError):
-            file.parent.mkdir(parents=True, exist_ok=True)
-            replace_file(file, json.dumps(document))
-
-    def _recalled(self, ref: str, file: Path) -> Answer:
-        known = _read(file)
-        if known is not None:
-            try:
-                asked = datetime.fromisoformat(known["asked"])
-                thread, release = as_record(Thread, known["thread"]), known["release"]
-                if asked.tzinfo is not None and (release is None or isinstance(release, str)):
-                    return Answer(thread, asked, live=False, release=release)
-            except (LookupError, TypeError, ValueError):
-                pass  # of another vpatch, or damaged: as if it were not there
+    def _refuse(self, ref: str) -> NoReturn:
         if self.unreachable is None:
             raise UnknownThreadError(
                 "GitHub was never asked about it, and --offline forbids to ask",
@@ -171,18 +147,13 @@ def answer_as_declared(declared: Upstream) -> Answer | None:
     return Answer(thread, None, live=False, release=declared.release)
 
 
-def _read(file: Path) -> Any:
-    try:
-        return parse_json(read_file(file, LARGEST_BESIDE))
-    except (OSError, ValueError):
-        return None  # not there, or damaged: asked for anew
+def _answer(record: Any) -> Answer | None:
+    asked, release = datetime.fromisoformat(record["asked"]), record["release"]
+    if asked.tzinfo is None or not (release is None or isinstance(release, str)):
+        return None
+    return Answer(as_record(Thread, record["thread"]), asked, live=False, release=release)
 
 
 def age(asked: datetime, now: datetime) -> str:
     """Return in words how old an answer is."""
-    seconds = max(0, int((now - asked).total_seconds()))
-    for size, name in ((86400, "day"), (3600, "hour"), (60, "minute")):
-        if seconds >= size:
-            count = seconds // size
-            return f"{count} {name}{'' if count == 1 else 's'} old"
-    return "less than a minute old"
+    return age_in_words((now - asked).total_seconds())

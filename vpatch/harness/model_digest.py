@@ -9,11 +9,10 @@ from __future__ import annotations
 import hashlib
 import json
 import time
-from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from vpatch.checkpoint.folder import INDEX
-from vpatch.util.files import replace_file
+from vpatch.util.record_store import RecordStore
 
 if TYPE_CHECKING:
     import os
@@ -71,20 +70,16 @@ def _digest_of(file: Path, memory: Path | None) -> str:
     before = file.stat()
     if memory is None or before.st_size < _LARGE:
         return _read(file)
-    entry = memory / _key(file, before)
-    with suppress(OSError, UnicodeDecodeError):
-        known = entry.read_text(encoding="ascii")
-        if len(known) == hashlib.sha256().digest_size * 2:
-            return known
+    store, key = RecordStore(memory, is_private=False), _key(file, before)
+    known = store.get(key, str)
+    if known is not None:
+        return known
     begun = time.time()
-    found = _read(file)
+    digest = _read(file)
     settled = begun - max(before.st_mtime, before.st_ctime) > _SETTLED_SECONDS
-    if settled and _key(file, file.stat()) == entry.name:
-        # Where the cache cannot be written, it is read again the next time.
-        with suppress(OSError):
-            memory.mkdir(parents=True, exist_ok=True)
-            replace_file(entry, found)
-    return found
+    if settled and _key(file, file.stat()) == key:
+        store.put(key, digest)
+    return digest
 
 
 def _key(file: Path, stat: os.stat_result) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Literal, Protocol, TypedDict
 
@@ -66,12 +66,9 @@ class TreeContent:
 
 
 @dataclass(frozen=True)
-class EngineTarget:
-    """An engine of this machine, over which trees are laid, vLLM's first."""
-
+class _OnEngine:
     engine: Engine
-    trees: Sequence[TreeContent]
-    image: None = None
+    image: None = field(default=None, init=False)
 
     @property
     def kind(self) -> str:
@@ -80,6 +77,13 @@ class EngineTarget:
     @property
     def version(self) -> str:
         return self.engine.version
+
+
+@dataclass(frozen=True)
+class EngineTarget(_OnEngine):
+    """An engine of this machine, over which trees are laid, vLLM's first."""
+
+    trees: Sequence[TreeContent]
 
     @cached_property
     def _own(self) -> list[dict[str, Change]]:
@@ -111,20 +115,10 @@ def contents_of(plans: Sequence[Plan], files: Sequence[Mapping[str, bytes]]) -> 
 
 
 @dataclass(frozen=True)
-class InstalledTarget:
+class InstalledTarget(_OnEngine):
     """An engine in which patched files are installed. `digests` are theirs; see `Sandbox`."""
 
-    engine: Engine
     digests: Mapping[str, str]
-    image: None = None
-
-    @property
-    def kind(self) -> str:
-        return self.engine.kind
-
-    @property
-    def version(self) -> str:
-        return self.engine.version
 
     def sandbox(self, phase: Phase, work: Path, name: str | None = None) -> Sandbox:  # noqa: ARG002
         # There is one phase, and nothing is laid over it.

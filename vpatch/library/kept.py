@@ -27,8 +27,8 @@ from vpatch.library.patch import (
 )
 from vpatch.trust.decision import changed_while_read
 from vpatch.trust.store import content_of
-from vpatch.util.kept_record import read_record, write_record
 from vpatch.util.own_code import code_digest
+from vpatch.util.record_store import RecordStore
 from vpatch.util.untrusted import LARGEST_BESIDE, read_file
 
 if TYPE_CHECKING:
@@ -121,30 +121,23 @@ def read_patch(folder: Path, trust: Trust, kept: Path) -> Patch:
     """
     # What is told of a codemod that fails names its place as it is seen from here.
     place = f"{folder}\0{folder.absolute()}"
-    file = kept / f"{hashlib.sha256(os.fsencode(place)).hexdigest()[:32]}.json"
-    found = _recall(file, folder, trust)
-    if found is not None:
-        return found
+    key, store = hashlib.sha256(os.fsencode(place)).hexdigest()[:32], RecordStore(kept)
+
+    def known(record: Any) -> KeptPatch | None:
+        is_known = record["code"] == code_digest() and _is_as_kept(folder, record)
+        return KeptPatch.of(folder, record, trust) if is_known else None
+
+    known_patch = store.get(key, known)
+    if known_patch is not None:
+        return known_patch
     from vpatch.library.loading import load_patch  # noqa: PLC0415 - see above
 
     before = _digests(folder)
     patch = load_patch(folder, trust)
     # Somebody may have written there meanwhile: then it is not known what was read.
     if before is not None and before == _digests(folder):
-        _keep(file, patch, before)
+        _keep(store, key, patch, before)
     return patch
-
-
-def _recall(file: Path, folder: Path, trust: Trust) -> KeptPatch | None:
-    try:
-        record = read_record(file)
-        if record["code"] != code_digest():
-            return None
-        if _is_as_kept(folder, record):
-            return KeptPatch.of(folder, record, trust)
-    except (OSError, ValueError, KeyError, TypeError, AttributeError):
-        pass  # never kept, or damaged, or something is not there any more: it is read again
-    return None
 
 
 def _is_as_kept(folder: Path, record: Mapping[str, Any]) -> bool:
@@ -169,7 +162,7 @@ def _is_own_folder(path: Path) -> bool:
     return path.is_dir() and path.resolve() == path
 
 
-def _keep(file: Path, patch: Patch, digests: Mapping[str, str]) -> None:
+def _keep(store: RecordStore, key: str, patch: Patch, digests: Mapping[str, str]) -> None:
     from vpatch.codemods.allowed import scan  # noqa: PLC0415 - see above
 
     declaration = patch.declaration
@@ -197,7 +190,7 @@ def _keep(file: Path, patch: Patch, digests: Mapping[str, str]) -> None:
         "relations": asdict(patch.relations),
         "cures": [asdict(one) for one in patch.cures],
     }
-    write_record(file, record)
+    store.put(key, record)
 
 
 def _name(patch: Patch, path: Path) -> str:

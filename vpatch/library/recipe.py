@@ -6,12 +6,13 @@ To parse a recipe and to check it takes 20 ms, and what that needs takes 0.3 s t
 from __future__ import annotations
 
 import hashlib
+from contextlib import suppress
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from vpatch.trust.decision import changed_while_read
-from vpatch.util.kept_record import read_record, write_record
 from vpatch.util.own_code import code_digest
+from vpatch.util.record_store import RecordStore
 from vpatch.util.untrusted import LARGEST_BESIDE, read_file
 
 if TYPE_CHECKING:
@@ -45,7 +46,7 @@ class Recipes:
     """Recipes, each read once a run. In `kept` lies what earlier runs read of them, if anywhere."""
 
     def __init__(self, kept: Path | None) -> None:
-        self._kept = kept
+        self._store = None if kept is None else RecordStore(kept)
         self._read: dict[Path, tuple[RecipeDeclaration, Positions]] = {}
         # With the bytes that they are of.
         self._selected: dict[Path, tuple[RecipeSelection, bytes]] = {}
@@ -78,42 +79,44 @@ class Recipes:
         return self._selected[path][0]
 
     def _recalled(self, path: Path) -> tuple[RecipeSelection, bytes] | None:
-        if self._kept is None or path in self._read:
+        if self._store is None or path in self._read:
             return None
-        try:
+        with suppress(OSError):
             content = read_file(path, LARGEST_BESIDE)
-            record = read_record(_file(self._kept, content))
-            selection = RecipeSelection(
-                RecipePin(**record["vllm"]),
-                {name: RecipePin(**pin) for name, pin in record["trees"].items()},
-                tuple(record["patches"]),
-                record["strict"],
-                record["security"],
-            )
-        except (OSError, ValueError, KeyError, TypeError, AttributeError):
-            return None  # never kept, or damaged: it is read again
-        return selection, content
+            selection = self._store.get(_key(content), _selection)
+            if selection is not None:
+                return selection, content
+        return None
 
     def _kept_now(self, path: Path) -> tuple[RecipeSelection, bytes]:
         declaration, positions = self.read(path)
         trees = {name: _pin_of(pin) for name, pin in declaration.trees.items()}
-        found = RecipeSelection(
+        selection = RecipeSelection(
             _pin_of(declaration.vllm),
             trees,
             declaration.patches,
             declaration.strict,
             declaration.security,
         )
-        if self._kept is not None:
-            write_record(_file(self._kept, positions.content), asdict(found))
-        return found, positions.content
+        if self._store is not None:
+            self._store.put(_key(positions.content), asdict(selection))
+        return selection, positions.content
 
 
 def _pin_of(pin: PinDeclaration) -> RecipePin:
     return RecipePin(pin.source, pin.sha256)
 
 
-def _file(kept: Path, content: bytes) -> Path:
+def _key(content: bytes) -> str:
     """By its bytes alone: nothing else decides what they mean to this code."""
-    name = hashlib.sha256(f"{code_digest()} recipe\n".encode() + content).hexdigest()[:32]
-    return kept / f"{name}.json"
+    return hashlib.sha256(f"{code_digest()} recipe\n".encode() + content).hexdigest()[:32]
+
+
+def _selection(record: Mapping[str, Any]) -> RecipeSelection:
+    return RecipeSelection(
+        RecipePin(**record["vllm"]),
+        {name: RecipePin(**pin) for name, pin in record["trees"].items()},
+        tuple(record["patches"]),
+        record["strict"],
+        record["security"],
+    )

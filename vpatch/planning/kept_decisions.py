@@ -7,11 +7,12 @@ decided on another one is still true if it sees the same files.
 from __future__ import annotations
 
 import json
+from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any
 
 from vpatch.planning.difference import difference, with_difference
 from vpatch.planning.shape import row_of_shape, shape_of_row
-from vpatch.planning.state import Change, Decision, State
+from vpatch.planning.state import Change, Decision, Finding, State
 
 if TYPE_CHECKING:
     from collections.abc import Container, Mapping
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from vpatch.library.patch import Patch
     from vpatch.planning.view import View
 
-
+_FIELDS = ("state", "reason", "variant", "disagreement", "places")
 # A question for `Answers`, with the digests of the contents that it is about.
 Key = tuple[str, list[bytes]]
 
@@ -54,32 +55,41 @@ def recall(key: Key, patch: Patch, view: View) -> Decision | None:
 
 def keep(key: Key, decision: Decision, view: View) -> None:
     """Keep a decision. Findings are left out: whoever is told of them changes something next."""
-    view.answers.ask(*key, lambda: _row(decision))
+
+    def row() -> Any:
+        changes = {p: difference(c.before or b"", c.after) for p, c in decision.changes.items()}
+        return row_of_decision(replace(decision, findings=())) | {"changes": changes}
+
+    view.answers.ask(*key, row)
 
 
-def _row(decision: Decision) -> Mapping[str, Any]:
-    changes = decision.changes.items()
+def row_of_decision(decision: Decision) -> dict[str, Any]:
+    """Return what JSON has of a decision, but for its patch and its changes."""
     return {
-        "state": decision.state,
-        "reason": decision.reason,
-        "variant": decision.variant,
-        "changes": {path: difference(c.before or b"", c.after) for path, c in changes},
+        **{name: getattr(decision, name) for name in _FIELDS},
+        "findings": [asdict(one) for one in decision.findings],
         "shape": row_of_shape(decision.shape),
-        "places": decision.places,
     }
 
 
-def _decision(row: Mapping[str, Any], patch: Patch, view: View) -> Decision:
-    changes: dict[str, Change] = {}
-    for path, change in row["changes"].items():
-        before = view.read(path)
-        changes[path] = Change(before, with_difference(before or b"", change))
+def decision_of_row(row: Any, patch: Patch, changes: Mapping[str, Change]) -> Decision:
+    """Return the decision that `row_of_decision` was given."""
     return Decision(
         patch,
         State(row["state"]),
         row["reason"],
-        variant=row["variant"],
-        changes=changes,
-        shape=shape_of_row(row["shape"]),
-        places=row["places"],
+        tuple(Finding(**one) for one in row["findings"]),
+        row["variant"],
+        changes,
+        row["disagreement"],
+        shape_of_row(row["shape"]),
+        row["places"],
     )
+
+
+def _decision(row: Any, patch: Patch, view: View) -> Decision:
+    changes: dict[str, Change] = {}
+    for path, change in row["changes"].items():
+        before = view.read(path)
+        changes[path] = Change(before, with_difference(before or b"", change))
+    return decision_of_row(row, patch, changes)

@@ -9,21 +9,17 @@ import base64
 import hashlib
 import json
 import logging
-import os
-from contextlib import suppress
-from dataclasses import asdict
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from vpatch.planning.shape import row_of_shape, shape_of_row
-from vpatch.planning.state import Change, Decision, Finding, Plan, State
-from vpatch.util.files import replace_file
+from vpatch.planning.kept_decisions import decision_of_row, row_of_decision
+from vpatch.planning.state import Change, Decision, Plan
 from vpatch.util.own_code import code_digest
-from vpatch.util.untrusted import MEGABYTE, parse_json, read_file
+from vpatch.util.record_store import RecordStore
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+    from pathlib import Path
 
     from vpatch.library.patch import Patch
     from vpatch.planning.answers import Answers
@@ -31,9 +27,6 @@ if TYPE_CHECKING:
     from vpatch.source.tree import Pin, Tree
 
 _log = logging.getLogger(__name__)
-# A status has some hundred bytes, and an apply the files that it changes.
-LARGEST = 100 * MEGABYTE
-_FIELDS = ("state", "reason", "variant", "disagreement", "places")
 
 
 def cached_plan(
@@ -59,21 +52,15 @@ def cached_plan(
             _log.info("the plan for %s is not cached: %s", tree.pin.label, reason)
         before()
         return _plan(patches, tree, findings_for, alone, answers)
-    file = folder / f"{key}.json"
-    known = _recall(file, patches, tree.pin, partial(_pristine, tree))
+    store = RecordStore(folder)
+    known = _recall(store, key, patches, tree.pin, partial(_pristine, tree))
     if known is not None:
         return known
     before()
-    made = _plan(patches, tree, findings_for, alone, answers)
-    rows = [_row(one, with_changes=to_write, alone=one.patch.id in alone) for one in made.decisions]
-    # Where nothing can be written, the next run takes as long.
-    with suppress(OSError):
-        # A plan has contents of files, which may be private.
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        text = json.dumps(rows)
-        replace_file(file, f"{_digest(text.encode())}\n{text}")
-        _make_room(folder)
-    return made
+    plan = _plan(patches, tree, findings_for, alone, answers)
+    rows = [_row(d, with_changes=to_write, alone=d.patch.id in alone) for d in plan.decisions]
+    store.put(key, rows)
+    return plan
 
 
 def _plan(
@@ -105,26 +92,7 @@ def kept_plan(
     are kept under their names. The pin decides what a tree carries, so the two never mix.
     """
     key = _key(patches, pin, (), False, findings_for, alone)  # noqa: FBT003
-    return None if key is None else _recall(folder / f"{key}.json", patches, pin, lambda _: None)
-
-
-def _make_room(folder: Path) -> None:
-    """Remove the plans that were not used for longest, until the rest is small enough.
-
-    Others may do the same, or read one that goes: it is as if it had never been made.
-    """
-    found = []
-    with os.scandir(folder) as files:
-        for file in files:
-            with suppress(FileNotFoundError):
-                status = file.stat(follow_symlinks=False)
-                found.append((status.st_mtime_ns, status.st_size, file.path))
-    size = sum(size for _, size, _ in found)
-    for _, freed, path in sorted(found):
-        if size <= LARGEST:
-            break
-        Path(path).unlink(missing_ok=True)
-        size -= freed
+    return None if key is None else _recall(RecordStore(folder), key, patches, pin, lambda _: None)
 
 
 def reasons_to_decide_anew(patches: Iterable[Patch]) -> list[str]:
@@ -169,9 +137,7 @@ def _row(decision: Decision, *, with_changes: bool, alone: bool = False) -> dict
     before = {path: _encoded(change.before) for path, change in changes} if alone else None
     return {
         "patch": decision.patch.id,
-        **{name: getattr(decision, name) for name in _FIELDS},
-        "findings": [asdict(one) for one in decision.findings],
-        "shape": row_of_shape(decision.shape),
+        **row_of_decision(decision),
         "before": before,
         "after": {path: _encoded(change.after) for path, change in changes},
     }
@@ -182,20 +148,17 @@ def _encoded(content: bytes | None) -> str | None:
 
 
 def _recall(
-    file: Path,
+    store: RecordStore,
+    key: str,
     patches: Sequence[Patch],
     pin: Pin,
     pristine: Callable[[str], bytes | None],
 ) -> Plan | None:
     """Read a plan; `pristine` returns a file of the tree, or None where it has no such file."""
-    try:
-        found = _plan_of(parse_json(_intact(file)), patches, pin, pristine)
-    except (OSError, ValueError, KeyError, TypeError, AttributeError):
-        return None  # never made, or cut off by a full disk: it is made again
-    _log.info("the plan for %s is in the cache: %s", pin.label, file)
-    with suppress(OSError):
-        os.utime(file)  # by this, what is not used any more is told
-    return found
+    plan = store.get(key, lambda rows: _plan_of(rows, patches, pin, pristine))
+    if plan is not None:
+        _log.info("the plan for %s is in the cache: %s", pin.label, store.file(key))
+    return plan
 
 
 def rows_of(made: Plan) -> list[dict[str, Any]]:
@@ -216,7 +179,7 @@ def _plan_of(
 ) -> Plan:
     by_id = {patch.id: patch for patch in patches}
     current: dict[str, bytes] = {}
-    found: list[Decision] = []
+    decisions: list[Decision] = []
     for row in rows:
         alone = row["before"]
         changes = {}
@@ -228,34 +191,11 @@ def _plan_of(
                 before = current[path] if path in current else pristine(path)
                 current[path] = after
             changes[path] = Change(before, after)
-        found.append(
-            Decision(
-                by_id[row["patch"]],
-                State(row["state"]),
-                row["reason"],
-                tuple(Finding(**one) for one in row["findings"]),
-                variant=row["variant"],
-                changes=changes,
-                disagreement=row["disagreement"],
-                shape=shape_of_row(row["shape"]),
-                places=row["places"],
-            )
-        )
-    return Plan(pin, tuple(found))
-
-
-def _intact(file: Path) -> bytes:
-    digest, _, text = read_file(file, LARGEST).partition(b"\n")
-    if _digest(text) != digest.decode():
-        raise ValueError("what was kept is damaged")
-    return text
+        decisions.append(decision_of_row(row, by_id[row["patch"]], changes))
+    return Plan(pin, tuple(decisions))
 
 
 def _pristine(tree: Tree, path: str) -> bytes | None:
     if path in tree.package_files:
         return tree.package_files[path]
     return tree.read(path) if path in set(tree.paths()) else None
-
-
-def _digest(content: bytes) -> str:
-    return hashlib.sha256(content).hexdigest()

@@ -10,16 +10,16 @@ import time
 from bisect import bisect
 from dataclasses import asdict, dataclass
 from difflib import get_close_matches
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from packaging.version import Version
 
 from vpatch.errors import UnavailableError, UsageError
 from vpatch.source.release import Release
 from vpatch.util.filelock import READ_ONLY
-from vpatch.util.files import replace_file
 from vpatch.util.plain_records import as_record
-from vpatch.util.untrusted import LARGEST_BESIDE, parse_json, read_file
+from vpatch.util.plural import age_in_words
+from vpatch.util.record_store import RecordStore
 from vpatch.util.urls import redact
 from vpatch.util.versions import read_version
 
@@ -76,11 +76,12 @@ def releases(
         UsageError: no index knows the project, or pip's settings are wrong or forbid asking.
     """
     urls = (settings.index_url or "", *settings.extra_index_urls)
-    key = hashlib.sha256(json.dumps([redact(url) for url in urls]).encode()).hexdigest()[:12]
-    path = (folder / "wheels" if wheels else folder) / f"{project}-{key}.json"
-    known = _read(path)
+    asked = hashlib.sha256(json.dumps([redact(url) for url in urls]).encode()).hexdigest()[:12]
+    store = RecordStore(folder / "wheels" if wheels else folder, is_private=False)
+    key = f"{project}-{asked}"
+    known = store.get(key, _listing)
     if known and (offline or 0 <= known.age < _FRESH):
-        _log.info("the list of %s releases is in the cache: %s", project, path)
+        _log.info("the list of %s releases is in the cache: %s", project, store.file(key))
         if offline:
             progress.note(f"offline: the list of {project} releases is {_age(known.age)}")
         return known.releases
@@ -100,11 +101,11 @@ def releases(
     # requests and pypi_simple cost more time to import than the rest of a warm run.
     from vpatch.source import network  # noqa: PLC0415
 
-    listing = network.list_releases(project, settings, wheels=wheels)
-    if listing is None:
+    listed = network.list_releases(project, settings, wheels=wheels)
+    if listed is None:
         raise _unknown_project(project, network.index_urls(settings), folder)
-    ordered = tuple(sorted(listing, key=lambda release: Version(release.version)))
-    _write(path, ordered)
+    ordered = tuple(sorted(listed, key=lambda release: Version(release.version)))
+    _keep(store, key, ordered)
     return ordered
 
 
@@ -159,29 +160,22 @@ def _unknown_project(project: str, urls: Sequence[str], folder: Path) -> UsageEr
     )
 
 
-def _read(path: Path) -> _Listing | None:
-    try:
-        content = parse_json(read_file(path, LARGEST_BESIDE))
-        known = tuple(as_record(Release, one) for one in content["releases"])
-        if all(parse_version(one.version) for one in known):
-            age = time.time() - float(content["asked"])
-            return _Listing(age, known) if math.isfinite(age) else None
-    except (OSError, ValueError, LookupError, TypeError, OverflowError):
-        pass  # damaged: the index is asked again
-    return None
+def _listing(record: Any) -> _Listing | None:
+    known = tuple(as_record(Release, one) for one in record["releases"])
+    age = time.time() - float(record["asked"])
+    is_whole = math.isfinite(age) and all(parse_version(one.version) for one in known)
+    return _Listing(age, known) if is_whole else None
 
 
-def _write(path: Path, listing: Sequence[Release]) -> None:
-    content = {"asked": time.time(), "releases": [asdict(one) for one in listing]}
+def _keep(store: RecordStore, key: str, listed: Sequence[Release]) -> None:
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        replace_file(path, json.dumps(content))
+        store.write(key, {"asked": time.time(), "releases": [asdict(one) for one in listed]})
     except OSError as error:
         if error.errno in READ_ONLY:
             return  # the next run asks again
         raise IndexAccessError(
             f"the index's answer cannot be stored in the cache: {error}",
-            where=str(path),
+            where=str(store.file(key)),
             hint="free space or correct its permissions, or set VPATCH_CACHE_DIR",
             code="source.unwritable-cache",
         ) from error
@@ -190,11 +184,7 @@ def _write(path: Path, listing: Sequence[Release]) -> None:
 def _age(seconds: float) -> str:
     if seconds < 0:
         return "dated in the future: a clock was or is wrong"
-    for size, unit in ((86400, "day"), (3600, "hour"), (60, "minute")):
-        count = int(seconds // size)
-        if count:
-            return f"{count} {unit}{'s' if count > 1 else ''} old"
-    return "less than a minute old"
+    return age_in_words(seconds)
 
 
 def parse_version(text: str) -> str | None:

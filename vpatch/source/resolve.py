@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import re
 import shutil
-from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -20,10 +19,9 @@ from vpatch.source.cache import Cache, CacheError
 from vpatch.source.entry import FILES, CachedTree, DamagedEntry, version_in
 from vpatch.source.spec import FolderSpec, GitSpec, PypiSpec, TreeSpec
 from vpatch.source.tree import Pin
-from vpatch.util.files import replace_file
 from vpatch.util.home import expanded
 from vpatch.util.plain_records import as_record
-from vpatch.util.untrusted import LARGEST_BESIDE, parse_json, read_file
+from vpatch.util.record_store import RecordStore
 from vpatch.util.urls import redact
 
 if TYPE_CHECKING:
@@ -185,23 +183,20 @@ def _resolve_ref(spec: GitSpec, cache: Cache, *, offline: bool) -> remote.Resolv
     if command.FULL_COMMIT.fullmatch(spec.ref):
         return remote.ResolvedRef(spec.ref, spec.ref)
     key = hashlib.sha256(f"{redact(spec.url)}\0{spec.ref}".encode()).hexdigest()[:16]
-    answer = cache.answers("refs") / f"{key}.json"
+    answers = RecordStore(cache.answers("refs"), is_private=False)
     if not offline:
         resolved = remote.resolve_ref(spec.remote, spec.ref)
-        # A read-only cache may have the commit anyway.
-        with suppress(OSError):
-            answer.parent.mkdir(parents=True, exist_ok=True)
-            replace_file(answer, json.dumps(asdict(resolved)))
+        answers.put(key, asdict(resolved))
         return resolved
-    try:
-        return as_record(remote.ResolvedRef, parse_json(read_file(answer, LARGEST_BESIDE)))
-    except (OSError, ValueError) as error:
-        raise CacheError(
-            f"the commit of {spec.ref} is not in the cache, and --offline forbids asking",
-            where=redact(spec.url),
-            hint="name a commit that is in the cache, or run once without --offline",
-            code="source.not-in-cache",
-        ) from error
+    known = answers.get(key, partial(as_record, remote.ResolvedRef))
+    if known is not None:
+        return known
+    raise CacheError(
+        f"the commit of {spec.ref} is not in the cache, and --offline forbids asking",
+        where=redact(spec.url),
+        hint="name a commit that is in the cache, or run once without --offline",
+        code="source.not-in-cache",
+    )
 
 
 def _version_of_tag(ref: str) -> str | None:

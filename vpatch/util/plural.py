@@ -18,3 +18,11 @@ def holding(number: int, total: int, noun: str) -> str:
     """Return for instance "1 of 2 tests holds" or "0 of 2 tests hold"."""
     verb = "holds" if 1 in {number, total} else "hold"
     return f"{number} of {counted(total, noun)} {verb}"
+
+
+def age_in_words(seconds: float) -> str:
+    """Return for instance "2 days old" or "less than a minute old"."""
+    for size, noun in ((86400, "day"), (3600, "hour"), (60, "minute")):
+        if seconds >= size:
+            return f"{counted(int(seconds // size), noun)} old"
+    return "less than a minute old"

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from vpatch.checkout.commits import commits_of, lock_of
 from vpatch.errors import UsageError
 from vpatch.git.object_ids import base_id, blobs_of, ids_on_top
-from vpatch.util.kept_record import read_record, write_record
+from vpatch.util.record_store import RecordStore
 from vpatch.workspace import selection
 from vpatch.workspace.checkout import refuse_stopping
 from vpatch.workspace.plans import planned
@@ -77,11 +77,13 @@ def lock_of_selection(context: Context, job: Selection, tree: CachedTree, made: 
 
 def _blobs(context: Context, tree: CachedTree) -> Blobs:
     """The ids of a tree's files, kept by the digest of its manifest: reading all takes long."""
-    kept = context.plans / f"blobs-{tree.digest[:32]}.json"
-    try:
-        found = read_record(kept)
-        return {str(path): (int(mode), str(blob)) for path, (mode, blob) in found.items()}
-    except (OSError, ValueError, TypeError, AttributeError):
+    store, key = RecordStore(context.plans), f"blobs-{tree.digest[:32]}"
+    blobs = store.get(key, _as_blobs)
+    if blobs is None:
         blobs = blobs_of(tree.base_files())
-        write_record(kept, blobs)
-        return blobs
+        store.put(key, blobs)
+    return blobs
+
+
+def _as_blobs(record: Any) -> Blobs:
+    return {str(path): (int(mode), str(blob)) for path, (mode, blob) in record.items()}

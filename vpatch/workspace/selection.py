@@ -63,8 +63,8 @@ class Selection:
     @property
     def alone(self) -> frozenset[str]:
         """What nobody asked for: what it would mean is told, and no other patch meets it."""
-        on_request = (p.id for p in self.patches if p.relations.on_request is not None)
-        return frozenset() if self.asked_for else frozenset(on_request)
+        ids = (p.id for p in self.patches if p.relations.on_request is not None)
+        return frozenset() if self.asked_for else frozenset(ids)
 
 
 def resolve(request: Request, library: Library, *, whole_library: bool = False) -> list[Selection]:

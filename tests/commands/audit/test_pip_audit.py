@@ -26,7 +26,7 @@ COMMAND = re.search(
 def test_exactly_what_is_cured_is_ignored(mixed, tmp_path):
     if shutil.which("jq") is None:
         pytest.skip("jq is not installed")
-    output = AuditOutput.of(AuditResult(ADVISORIES, (mixed,))).model_dump(mode="json")
+    output = AuditOutput.model_validate(AuditResult(ADVISORIES, (mixed,))).model_dump(mode="json")
     (tmp_path / "audit.json").write_text(json.dumps({"result": output}))
     write_installed(tmp_path / "root", VERSION)
     known = [one.model_dump(mode="json") for one in ADVISORIES.all if one.id in CLAIMED]

@@ -11,8 +11,8 @@ import pytest
 import vpatch
 from tests.commands.unprivileged import prefix
 from tests.projects import VERSION, snapshot
-from vpatch.planning import plan_cache
 from vpatch.source.cache import KINDS, Cache
+from vpatch.util import record_store
 
 
 def test_cache_list(applied):
@@ -112,7 +112,7 @@ def test_plans_are_limited(applied, monkeypatch):
     for age, path in enumerate(reversed(old)):
         path.write_bytes(b"0" * 1000)
         os.utime(path, (age, age))
-    monkeypatch.setattr(plan_cache, "LARGEST", 50_000)
+    monkeypatch.setattr(record_store, "LARGEST", 50_000)
     (plans / "large.json").write_bytes(b"0" * 47_500)
     os.utime(plans / "large.json", (10, 10))
     (applied.patches / "slow-mode" / "patch.yaml").write_text(

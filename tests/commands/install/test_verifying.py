@@ -18,7 +18,7 @@ from vpatch.commands.install.replacement import KEPT
 from vpatch.commands.install.summary import summary_of
 from vpatch.commands.install.verification import verify
 from vpatch.commands.install.wheels.names import patched_version
-from vpatch.commands.install.wheels.record import parse_record
+from vpatch.engine.distributions import Distribution
 from vpatch.engine.import_path import ImportPath
 from vpatch.util.digest import digest_of
 from vpatch.util.plural import counted
@@ -62,8 +62,9 @@ class Site:
         asked = ImportPath(
             Path(sys.executable), (), package, True, None, SUFFIXES, None, (), importers
         )
-        rows = parse_record((self.info / "RECORD").read_bytes(), "RECORD")
-        found = InstalledVllm("python", self.info, self.name, self.version, rows, asked)
+        record = (self.info / "RECORD").read_bytes()
+        metadata = Distribution(self.info, self.name, self.version, record)
+        found = InstalledVllm("python", package, (metadata,), asked)
         return verify(found, RELEASED | {DATA: digest_of(b"{}")}, lambda _: tuple(doubts))
 
     def lock(self, **more):

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import math
 
 import pytest
 
 from tests.commands.upstream.proposals import UPSTREAM
 from tests.fake_github import Fault
+from vpatch.util.record_store import RecordStore
 
 DECLARED = """
 upstream:
@@ -118,9 +118,8 @@ def test_offline_says_how_old(declared, github):
     assert out.count("    as GitHub said then: less than a minute old\n") == 2
     assert "merged, in 0.51.0 and later" in out
     (file,) = (declared.cache / "github").rglob("9.json")
-    known = json.loads(file.read_text())
-    known["asked"] = "2026-01-01T00:00:00+00:00"
-    file.write_text(json.dumps(known))
+    store = RecordStore(file.parent)
+    store.put("9", store.get("9", dict) | {"asked": "2026-01-01T00:00:00+00:00"})
     assert " days old\n" in status(declared, "--offline").out
     assert len(github.requests) == asked
 
@@ -182,7 +181,7 @@ def test_a_damaged_answer_is_asked_for_anew(declared):
         file.write_text("{")
     status(declared)
     for file in (declared.cache / "github").rglob("*.json"):
-        file.write_text('{"asked": "x"}')
+        RecordStore(file.parent).put(file.stem, {"asked": "x"})
     assert "GitHub was not asked" in status(declared, "--offline", code=4).out
 
 

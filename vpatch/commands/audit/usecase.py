@@ -10,6 +10,8 @@ from itertools import product
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
+from packaging.version import Version
+
 from vpatch.commands.audit.advisories import named_advisories
 from vpatch.commands.audit.documents import document_of
 from vpatch.commands.audit.judge import judge
@@ -228,25 +230,26 @@ def _environment(context: Context, python: str, patches: Sequence[Patch]) -> Aud
     # Only this needs it.
     from vpatch.engine.installed import find_installed  # noqa: PLC0415
 
-    package = find_installed(python)
-    task = context.progress.start(f"Reading {package.folder}")
+    installed = find_installed(python)
+    task = context.progress.start(f"Reading {installed.package}")
     try:
         files = {
-            f"vllm/{path.relative_to(package.folder).as_posix()}": read_file(path, LARGEST_FILE)
-            for path in sorted(package.folder.rglob("*.py"))
+            f"vllm/{path.relative_to(installed.package).as_posix()}": read_file(path, LARGEST_FILE)
+            for path in sorted(installed.package.rglob("*.py"))
             if _BYTECODE not in path.parts and path.is_file()
         }
     except OSError as error:
         raise VpatchError(
             f"a source cannot be read: {error.strerror}",
-            where=str(error.filename or package.folder),
+            where=str(error.filename or installed.package),
             hint="install vLLM again",
             code="engine.hidden-code",
         ) from error
     task.done()
-    tree = _tree(files, package.release, str(package.folder))
-    found = decide_each(context, patches, tree)
-    return AuditedTree(f"{python}: {_named(found)}", found, distributions=package.distributions)
+    tree = _tree(files, installed.release, str(installed.package))
+    plan = decide_each(context, patches, tree)
+    names = tuple((one.normal_name, str(Version(one.version))) for one in installed.distributions)
+    return AuditedTree(f"{python}: {_named(plan)}", plan, distributions=names)
 
 
 def _image(context: Context, name: str, patches: Sequence[Patch]) -> AuditedTree:

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
-
-from packaging.version import Version
 
 from vpatch.commands.install.metadata import WheelMetadataError
 from vpatch.commands.install.wheels.names import is_vllm
@@ -15,6 +13,7 @@ from vpatch.commands.install.wheels.record import WheelRecordError, parse_record
 from vpatch.engine.asking import python_named
 from vpatch.engine.distributions import MEMBER, RECORD, distributions_of_vllm
 from vpatch.engine.import_path import ask_import_path
+from vpatch.engine.installed import PACKAGE, InstalledPackage
 from vpatch.errors import UsageError
 from vpatch.util.versions import read_version
 
@@ -28,37 +27,17 @@ if TYPE_CHECKING:
 _SHOWN = 60
 
 
-@dataclass(frozen=True)
-class InstalledVllm:
-    """A distribution of vLLM in a folder of packages; `info` is the folder of its metadata.
+class InstalledVllm(InstalledPackage):
+    """A distribution of vLLM in a folder of packages, with its RECORD."""
 
-    `asked` is how its Python finds it.
-    """
+    @cached_property
+    def rows(self) -> Mapping[str, RecordRow]:
+        """The lines of its RECORD, by their paths.
 
-    python: str
-    info: Path
-    distribution: str
-    version: str
-    rows: Mapping[str, RecordRow]
-    asked: ImportPath = field(repr=False)
-    is_editable: bool = False
-
-    @property
-    def site(self) -> Path:
-        """The folder of packages."""
-        return self.info.parent
-
-    @property
-    def package(self) -> Path:
-        return self.site / "vllm"
-
-    @property
-    def release(self) -> str:
-        """The release whose code it has, such as 0.23.0."""
-        return Version(self.version).public
-
-    def __str__(self) -> str:
-        return f"{self.distribution} {self.version} in {self.site}"
+        Raises:
+            WheelRecordError: it cannot be read.
+        """
+        return parse_record(self.distributions[0].record, str(self.info / RECORD))
 
 
 def installed_vllm(typed: str) -> InstalledVllm:
@@ -95,21 +74,18 @@ def installed_vllm(typed: str) -> InstalledVllm:
 
 
 def _read(typed: str, one: Distribution, asked: ImportPath) -> InstalledVllm:
-    """Read the version and the RECORD of a distribution.
+    """Return a distribution as an answer.
 
     Raises:
         WheelMetadataError: its METADATA has no version.
-        WheelRecordError: its RECORD cannot be read.
     """
-    version = read_version(one.version)
-    if version is None:
+    if read_version(one.version) is None:
         raise WheelMetadataError(
             f"METADATA says the version {one.version[:_SHOWN]!r}, which is none",
             where=str(one.info),
             hint="install vLLM again with pip, or remove this folder",
         )
-    rows = parse_record(one.record, str(one.info / RECORD))
-    return InstalledVllm(typed, one.info, one.name, str(version), rows, asked, one.is_editable)
+    return InstalledVllm(typed, one.site / PACKAGE, (one,), asked)
 
 
 def _elsewhere(typed: str, package: Path, named: Sequence[InstalledVllm]) -> Exception:
@@ -122,7 +98,7 @@ def _elsewhere(typed: str, package: Path, named: Sequence[InstalledVllm]) -> Exc
         with suppress(FileNotFoundError, NotADirectoryError):
             (info / "METADATA").open("rb").close()
     beside = [one for one in named if one.package.resolve() == package]
-    if beside and not beside[0].is_editable:
+    if beside and not beside[0].distributions[0].is_editable:
         return WheelRecordError(
             f"its RECORD does not list {MEMBER}",
             where=str(beside[0].info),

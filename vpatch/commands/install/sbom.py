@@ -8,8 +8,8 @@ import json
 from typing import TYPE_CHECKING
 
 from vpatch.library.catalog import installed
-from vpatch.util.kept_record import read_record, write_record
 from vpatch.util.own_code import code_digest
+from vpatch.util.record_store import RecordStore
 from vpatch.util.source_date import source_date_epoch
 
 if TYPE_CHECKING:
@@ -22,35 +22,34 @@ _FORM = "cyclonedx"
 _PACKAGE = "cyclonedx-python-lib"
 
 
-def sbom_of(context: Context, found: LockedPlan, name: str, version: str) -> str:
+def sbom_of(context: Context, locked: LockedPlan, name: str, version: str) -> str:
     """Return the document, from the cache if nothing that it is made of has changed.
 
     `name` and `version` are those of the package which scanners find.
     """
-    file = context.plans / f"sbom-{_key(context, found, name, version)}.json"
-    try:
-        kept = read_record(file)
-        if isinstance(kept, str):
-            return kept
-    except (OSError, ValueError):
-        pass  # it is made below
+    store, key = RecordStore(context.plans), f"sbom-{_key(context, locked, name, version)}"
+    known = store.get(key, str)
+    if known is not None:
+        return known
     # As said above.
     from vpatch.commands.audit.usecase import documents_of  # noqa: PLC0415
 
     distributions = ((name, version),)
-    documents = documents_of(context, found.tree, found.plan, [_FORM], distributions=distributions)
+    documents = documents_of(
+        context, locked.tree, locked.plan, [_FORM], distributions=distributions
+    )
     text = documents[_FORM]
-    write_record(file, text)
+    store.put(key, text)
     return text
 
 
-def _key(context: Context, found: LockedPlan, name: str, version: str) -> str:
+def _key(context: Context, locked: LockedPlan, name: str, version: str) -> str:
     """A digest of what the document depends on: the lock, the library, and the code of both."""
     folders = context.library.patches
     parts = [
         code_digest(),
         importlib.metadata.version(_PACKAGE),
-        found.lock.dump(),
+        locked.lock.dump(),
         name,
         version,
         source_date_epoch(),

@@ -8,8 +8,8 @@ from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
 from vpatch.commands.run.record import RunRecord, is_series
-from vpatch.engine.base_vllm import base_of
 from vpatch.engine.file_state import state_of_environment, state_of_folder
+from vpatch.engine.installed import base_of
 from vpatch.engine.kept_overlay import PACKAGE, compose
 from vpatch.engine.overlay import OverlayError
 from vpatch.errors import UsageError, VpatchError, combine
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-    from vpatch.engine.base_vllm import BaseVllm
+    from vpatch.engine.installed import InstalledPackage
     from vpatch.engine.kept_overlay import Composition
     from vpatch.workspace.context import Context
     from vpatch.workspace.selection import Selection
@@ -46,7 +46,7 @@ def decided(
     """
     base = base_of(python, environment)
     # Before anything is read: what changes from now on makes the record untrue.
-    states = state_of_environment(python, base.path), state_of_folder(base.package)
+    states = state_of_environment(python, base.asked.path), state_of_folder(base.package)
     job = _of_installed(job, base)
     with context.tree(job.spec, job.expected_digest) as tree:
         plan = planned(context, job.patches, tree, to_write=True)
@@ -91,25 +91,25 @@ def decided(
         tuple((d.patch.id, str(d.state)) for d in plan.decisions),
         {name: digest_of(content) for name, content in sorted(patched.items())},
         made_of.name,
-        base.path,
+        base.asked.path,
         *states,
     )
     return record, made_of
 
 
-def _beside(base: BaseVllm) -> dict[str, bytes]:
+def _beside(base: InstalledPackage) -> dict[str, bytes]:
     """Return metadata under the name vllm, where the installed vLLM has another name.
 
     vLLM asks for the distribution vllm: without it, `vllm serve` ends with PackageNotFoundError.
     It lists no files, so that pip does not remove what is in the overlay.
     """
-    if base.distribution == PACKAGE:
+    if base.distributions[0].normal_name == PACKAGE:
         return {}
     version, text = metadata(PathDistribution(base.info))
     return {f"{PACKAGE}-{version}.dist-info/METADATA": text.encode()}
 
 
-def _of_installed(job: Selection, base: BaseVllm) -> Selection:
+def _of_installed(job: Selection, base: InstalledPackage) -> Selection:
     """Take the installed release of the series that was asked for: no index need be asked."""
     spec = job.spec
     if isinstance(spec, PypiSpec) and is_series(spec.version):
@@ -119,7 +119,7 @@ def _of_installed(job: Selection, base: BaseVllm) -> Selection:
     return job
 
 
-def _wrong_version(base: BaseVllm, wanted: str) -> UsageError:
+def _wrong_version(base: InstalledPackage, wanted: str) -> UsageError:
     return UsageError(
         f"it has vLLM {base.version}, not {wanted}",
         where=str(base.package),
@@ -156,7 +156,7 @@ def _laid_over(plan: Plan) -> dict[str, Change]:
     return {path: change for path, change in overall_changes(plan).items() if _is_inside(path)}
 
 
-def _compare(base: BaseVllm, changes: Mapping[str, Change]) -> None:
+def _compare(base: InstalledPackage, changes: Mapping[str, Change]) -> None:
     """Refuse files of an installed vLLM that are not those of the release."""
     differing = []
     for path, change in sorted(changes.items()):

@@ -7,14 +7,14 @@ import json
 import os
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from vpatch.engine.command import is_binary
 from vpatch.engine.file_state import state_of_environment, state_of_folder
 from vpatch.source.index import is_exact
 from vpatch.source.spec import PypiSpec
-from vpatch.util.kept_record import read_record, write_record
 from vpatch.util.own_code import code_digest
+from vpatch.util.record_store import RecordStore
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -59,15 +59,13 @@ def recall(
 ) -> RunRecord | None:
     """Return what was decided; None if it was never decided, or anything may be different now."""
     key = _key(job, python, environment)
-    if key is None:
-        return None
-    try:
-        found = read_record(context.cache.answers("runs") / key)
+
+    def known(fields: Any) -> RunRecord | None:
         record = replace(
-            RunRecord(**found),
-            package=Path(found["package"]),
-            path=tuple(found["path"]),
-            states=tuple((patch, state) for patch, state in found["states"]),
+            RunRecord(**fields),
+            package=Path(fields["package"]),
+            path=tuple(fields["path"]),
+            states=tuple((patch, state) for patch, state in fields["states"]),
         )
         # The package itself comes last: it has thousands of files.
         is_true = (
@@ -75,9 +73,9 @@ def recall(
             and state_of_environment(python, record.path) == record.environment
             and state_of_folder(record.package) == record.installed
         )
-    except (OSError, ValueError, KeyError, TypeError):
-        return None  # never written, or damaged, or there is no such folder any more
-    return record if is_true else None
+        return record if is_true else None
+
+    return None if key is None else RecordStore(context.cache.answers("runs")).get(key, known)
 
 
 def remember(
@@ -89,9 +87,8 @@ def remember(
 ) -> None:
     key = _key(job, python, environment)
     if key is not None:
-        write_record(
-            context.cache.answers("runs") / key, asdict(record) | {"package": str(record.package)}
-        )
+        fields = asdict(record) | {"package": str(record.package)}
+        RecordStore(context.cache.answers("runs")).put(key, fields)
 
 
 def _is_source(context: Context, job: Selection, record: RunRecord) -> bool:

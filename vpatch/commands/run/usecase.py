@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from vpatch.commands.run.record import RunRecord, recall, remember
-from vpatch.engine.base_vllm import refuse_shadow
 from vpatch.engine.command import FoundCommand, default_python, find_command, find_python
+from vpatch.engine.installed import refuse_shadow
 from vpatch.engine.kept_overlay import (
     PACKAGE,
     is_overlay,

@@ -10,7 +10,7 @@ import pytest
 from tests.environments import bare_environment, environment_with_vllm
 from tests.helpers import fails
 from tests.projects import VERSION, write_tree
-from vpatch.engine.base_vllm import base_of, refuse_shadow
+from vpatch.engine.installed import base_of, refuse_shadow
 
 
 @pytest.fixture
@@ -23,14 +23,14 @@ def test_a_base_and_nothing_is_written(made):
     before = made.state()
     base = base_of(made.python, os.environ)
     assert (base.package, base.release) == (made.site / "vllm", VERSION)
-    assert str(made.site) in base.path
+    assert str(made.site) in base.asked.path
     assert made.state() == before
 
 
 def test_what_the_path_adds_is_part_of_it(made, tmp_path):
     (tmp_path / "more").mkdir()
     base = base_of(made.python, os.environ | {"PYTHONPATH": str(tmp_path / "more")})
-    assert base.path[0] == str(tmp_path / "more")
+    assert base.asked.path[0] == str(tmp_path / "more")
 
 
 def test_lib64_is_often_a_link(made):
