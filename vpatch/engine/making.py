@@ -202,12 +202,14 @@ def _first_token(folder: Path, python: Path, progress: Progress) -> None:
             return
         doing = answer.get("doing", "vLLM generates no token")
         package = answer.get("package")
+        # The end of the log goes with the folder.
+        error = answer.get("error", ended.ending)
         if match is None:
             how = "did not end" if ended.code is None else f"ended with {ended.code}"
             named = _PACKAGE.search(text)
             doing, package = f"vLLM's process {how}", named and named[1]
     raise EngineError(
-        f"{doing}: {answer.get('error', ended.ending)}",
+        f"{doing}: {error}",
         where=f"package {package}" if package else str(folder),
         hint=f"{package or 'a package'} does not work on this machine: give --engine a Python with "
         "a vLLM that works here, or another release",
