@@ -118,7 +118,7 @@ def test_each_attempt_of_another_user_is_refused():
 import sys
 from pathlib import Path
 from tests.commands.importing.test_sandbox import FILES, tree_of, from_script, Stack, DEFAULT_PLACE
-from vpatch.commands.importing import script_source
+from vpatch.commands.importing.sources import script as script_source
 script_source._PRINTED = 1000
 tree = tree_of(FILES)
 (change,) = from_script(Path({str(folder / "fix.py")!r}), tree, Stack(tree), DEFAULT_PLACE)
