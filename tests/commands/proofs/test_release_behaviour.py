@@ -216,7 +216,6 @@ def test_an_interrupt_loses_no_result(proven):
         (("--again", "--record"), "--again would have no effect here"),
         (("--keep-engines", "2", "--engine", "cpu"), "--keep-engines would have no effect here"),
         (("--evidence-dir", "e", "--engine", "cpu", "--vllm", "all"), "--evidence-dir would have"),
-        (("--vllm", "all"), "--vllm would have no effect without --engine"),
     ],
 )
 def test_options_that_do_not_fit(proven, args, said):
