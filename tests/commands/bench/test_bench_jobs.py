@@ -8,10 +8,11 @@ import math
 import pytest
 
 from vpatch.commands.bench.cluster import BenchOnCluster, ClusterBench
+from vpatch.commands.bench.node import PointAnswer
 from vpatch.commands.bench.sides import PlannedSide
 from vpatch.declare.bench import Bench
 from vpatch.declare.smoke import Needs
-from vpatch.harness.measured import Fault
+from vpatch.harness.measured import Fault, StartHangs
 from vpatch.node import JOB
 from vpatch.runs.node_job import text_of
 from vpatch.runs.targets import PlannedTrees
@@ -64,6 +65,13 @@ def test_a_job_comes_back_as_it_was(tmp_path):
     bench, _ = bench_of(tmp_path, "sha256:a")
     (task,) = bench.tasks
     assert JOB.validate_json(text_of(task.job)) == task.job
+
+
+@pytest.mark.parametrize("kind", [Fault, StartHangs])
+def test_a_fault_comes_back_as_it_was(kind):
+    fault = kind("hangs", "it did not start within 9 s", None, ("last line",))
+    answer = PointAnswer(log=None, raw=None, measured=None, fault=fault)
+    assert PointAnswer.model_validate_json(text_of(answer)).result == fault
 
 
 @pytest.mark.parametrize("path", ["points/x.json", "logs/a/b.log", "raw/../x"])

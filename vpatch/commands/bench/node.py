@@ -12,7 +12,7 @@ from vpatch.commands.bench.run import BenchRequest, Opened, run
 from vpatch.commands.bench.schema import MachineRecord, ModelRecord, Side
 from vpatch.declare.bench import Bench
 from vpatch.declare.smoke import Model
-from vpatch.harness.measured import Fault
+from vpatch.harness.measured import Fault, StartHangs
 from vpatch.harness.model_digest import digest_of_checkpoint
 from vpatch.harness.models import locate
 from vpatch.progress import Silent
@@ -43,7 +43,7 @@ class PointAnswer(BaseModel):
     log: str | None
     raw: str | None
     measured: LoadResult | None
-    fault: Fault | None
+    fault: Fault | StartHangs | None
 
     @property
     def result(self) -> LoadResult | Fault:
