@@ -24,11 +24,11 @@ def converted(piece: bytes, old: str, new: str, name: str) -> bytes:
     """
     values = np.frombuffer(piece, dtype=_TYPES[old])
     with np.errstate(over="ignore"):
-        made = values.astype(_TYPES[new])
-    if not np.array_equal(np.isfinite(values), np.isfinite(made)):
+        rounded = values.astype(_TYPES[new])
+    if not np.array_equal(np.isfinite(values), np.isfinite(rounded)):
         raise CheckpointError(
             f"{name} has values that are too large for {new}",
             hint="graft it in the format of its source: --as source",
             code="checkpoint.cannot-convert",
         )
-    return made.tobytes()
+    return rounded.tobytes()

@@ -58,13 +58,13 @@ class FolderFiles:
     def size(self, name: str) -> int:
         path = self.root / name
         try:
-            found = path.stat()
+            status = path.stat()
         except OSError as error:
             raise _unreadable(path, error) from error
         # Reading a pipe might never end.
-        if not stat.S_ISREG(found.st_mode):
+        if not stat.S_ISREG(status.st_mode):
             raise CheckpointError("it is not a regular file", where=str(path), hint=REMEDY)
-        return found.st_size
+        return status.st_size
 
     def start(self, name: str, count: int) -> bytes:
         path = self.root / name
@@ -87,12 +87,12 @@ def read_object(files: Files, name: str) -> dict[str, JsonValue]:
     if size > _LARGEST_JSON:
         raise CheckpointError("it is too large", where=where, hint=REMEDY)
     try:
-        found = parse_json(files.start(name, size))
+        document = parse_json(files.start(name, size))
     except ValueError as error:
         raise CheckpointError(f"it is not JSON: {error}", where=where, hint=REMEDY) from error
-    if not isinstance(found, dict):
+    if not isinstance(document, dict):
         raise CheckpointError("it is not a JSON object", where=where, hint=REMEDY)
-    return found
+    return document
 
 
 def _unreadable(path: Path, error: OSError) -> CheckpointUnavailableError:

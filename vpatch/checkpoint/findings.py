@@ -33,7 +33,7 @@ def findings_of(
     inspection: Inspection, tokenizer: Tokenizer, platform: str | None
 ) -> tuple[CheckpointFinding, ...]:
     """Judge what was read. `platform` is one of platforms.NAMES, None where it is not known."""
-    found = [
+    findings = [
         *_files(inspection),
         *_quantisation(inspection, platform),
         *_lists(inspection),
@@ -41,7 +41,7 @@ def findings_of(
         *_formats(inspection),
         *_tokenizer(tokenizer),
     ]
-    return tuple(sorted(found, key=lambda finding: not finding.fault))
+    return tuple(sorted(findings, key=lambda finding: not finding.fault))
 
 
 def _files(inspection: Inspection) -> Iterator[CheckpointFinding]:
@@ -138,9 +138,9 @@ def _layers(inspection: Inspection) -> Iterator[CheckpointFinding]:
     key = mtp.family.key if mtp.family else "num_nextn_predict_layers"
     counts = {declared.count for declared in mtp.declared}
     if len(counts) > 1:
-        said = ", ".join(f"{d.key} {d.count}" for d in mtp.declared)
+        claims = ", ".join(f"{d.key} {d.count}" for d in mtp.declared)
         yield CheckpointFinding(
-            "mtp-contradiction", f"config.json contradicts itself: {said}", "correct it"
+            "mtp-contradiction", f"config.json contradicts itself: {claims}", "correct it"
         )
     if mtp.scheme is None:
         if mtp.count:

@@ -103,7 +103,7 @@ def read_checkpoint(files: Files) -> Checkpoint:
     index = read_object(files, INDEX) if INDEX in names else None
     if not there and index is None:
         raise _no_tensors(files.root, names)
-    listed = _listed(files.root, index) if index is not None else dict.fromkeys(there, ())
+    listed = _list_shards(files.root, index) if index is not None else dict.fromkeys(there, ())
     if len(listed) > _MOST_SHARDS:
         raise CheckpointError(
             f"it has {len(listed)} shards, more than the limit of {_MOST_SHARDS}",
@@ -155,20 +155,20 @@ def _read_shards(files: Files, names: Iterable[str]) -> list[Shard]:
             return error
 
     with ThreadPoolExecutor(_THREADS) as pool:
-        found = list(pool.map(read, names))
-    errors = [one for one in found if isinstance(one, CheckpointError)]
+        outcomes = list(pool.map(read, names))
+    errors = [one for one in outcomes if isinstance(one, CheckpointError)]
     if errors:
         raise combine(errors)
-    return [one for one in found if isinstance(one, Shard)]
+    return [one for one in outcomes if isinstance(one, Shard)]
 
 
-def _listed(folder: Path, index: dict[str, JsonValue]) -> dict[str, tuple[str, ...]]:
+def _list_shards(folder: Path, index: dict[str, JsonValue]) -> dict[str, tuple[str, ...]]:
     """Return the shards of an index, each with the tensors that it should have."""
     where = str(folder / INDEX)
     weights = index.get("weight_map")
     if not isinstance(weights, dict):
         raise CheckpointError("it has no weight_map", where=where, hint="fetch it again")
-    found: dict[str, list[str]] = {}
+    shards: dict[str, list[str]] = {}
     for tensor, file in weights.items():
         # A shard lies in the folder itself, whatever it may be a link to.
         if not isinstance(file, str) or file in {"", ".", ".."} or set(file) & set("/\\\0"):
@@ -185,8 +185,8 @@ def _listed(folder: Path, index: dict[str, JsonValue]) -> dict[str, tuple[str, .
                 hint="convert the checkpoint to safetensors: vpatch unpickles nothing",
                 code="checkpoint.unsafe-index",
             )
-        found.setdefault(file, []).append(tensor)
-    return {file: tuple(names) for file, names in sorted(found.items())}
+        shards.setdefault(file, []).append(tensor)
+    return {file: tuple(names) for file, names in sorted(shards.items())}
 
 
 def _check_once(shards: list[Shard]) -> None:

@@ -129,23 +129,23 @@ def run_time_modules(checkpoint: Checkpoint, mtp: Mtp, modules: list[str]) -> li
     """Return the modules that vLLM makes of those on disk, each under its own name."""
     naming = naming_of(checkpoint.architecture)
     there = set(modules)
-    found: dict[str, RunTime] = {}
+    run_time: dict[str, RunTime] = {}
     for module in modules:
-        fused = None if _ROUTED.search(module) else _fused(naming, module, there)
+        fused = None if _ROUTED.search(module) else _find_fused(naming, module, there)
         if fused is None:
             name = _spelt(checkpoint, mtp, naming, module)
-            found[name] = RunTime(name, (module,))
+            run_time[name] = RunTime(name, (module,))
             continue
         parent = module.rpartition(".")[0]
         around = _spelt(checkpoint, mtp, naming, f"{parent}.")
         name = f"{around}{fused.name}"
         disk = tuple(f"{parent}.{part}" for part in fused.parts)
         spelt = tuple(f"{around}{part}" for part in fused.parts)
-        found[name] = RunTime(name, disk, spelt, fused.declared)
-    return list(found.values())
+        run_time[name] = RunTime(name, disk, spelt, fused.declared)
+    return list(run_time.values())
 
 
-def _fused(naming: Naming, module: str, there: set[str]) -> Fused | None:
+def _find_fused(naming: Naming, module: str, there: set[str]) -> Fused | None:
     """Return what a module becomes a part of, provided that all parts are there."""
     parent, _, last = module.rpartition(".")
     for fused in naming.fused:

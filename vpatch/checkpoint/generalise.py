@@ -30,7 +30,7 @@ def pattern_for(wanted: Collection[str], known: Collection[str]) -> str:
     for shape, numbers in sorted(by_shape.items()):
         parent, _, last = shape.rpartition(".")
         for slots in _slots(numbers, others[shape] | numbers):
-            ends[_filled(parent, slots)].append(_filled(last, slots[parent.count("#") :]))
+            ends[_fill(parent, slots)].append(_fill(last, slots[parent.count("#") :]))
     texts = [f"{parent}{_one_of(lasts)}" for parent, lasts in _with_dots(ends)]
     return _one_of(texts)
 
@@ -62,7 +62,7 @@ def _numbers(name: str) -> tuple[str, ...]:
     return tuple(_NUMBER.findall(name))
 
 
-def _filled(shape: str, slots: tuple[str, ...]) -> str:
+def _fill(shape: str, slots: tuple[str, ...]) -> str:
     fixed = [re.escape(part) for part in shape.split("#")]
     pairs = itertools.zip_longest(fixed, slots[: len(fixed) - 1], fillvalue="")
     return "".join(itertools.chain.from_iterable(pairs))

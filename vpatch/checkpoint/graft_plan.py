@@ -70,17 +70,17 @@ def plan_graft(target: Inspection, source: Inspection, *, as_trunk: bool) -> tup
             code="checkpoint.incomplete",
         )
     formats = _Trunk(target.checkpoint) if as_trunk else None
-    found = []
+    taken = []
     for name, tensor, shard in source.checkpoint.tensors():
         if name in wanted:
             dtype = formats.dtype(scheme, name, tensor) if formats else tensor.dtype
-            found.append(Taken(name, shard, tensor, dtype))
-    return tuple(found)
+            taken.append(Taken(name, shard, tensor, dtype))
+    return tuple(taken)
 
 
 def lost_keys(target: Checkpoint, source: Checkpoint) -> dict[tuple[str, ...], Any]:
     """Return what the source's config says of MTP and the target's does not, by the way to it."""
-    found: dict[tuple[str, ...], Any] = {}
+    keys: dict[tuple[str, ...], Any] = {}
     for way, config in (
         ((), source.config),
         *(((key,), value) for key, value in source.config.items() if isinstance(value, dict)),
@@ -93,8 +93,8 @@ def lost_keys(target: Checkpoint, source: Checkpoint) -> dict[tuple[str, ...], A
             speaks = key in KEYS or "mtp" in key or "nextn" in key
             lost = known.get(key) is None or (key in KEYS and known[key] == 0 and as_count(value))
             if speaks and lost and value is not None:
-                found[(*place, key)] = value
-    return found
+                keys[(*place, key)] = value
+    return keys
 
 
 class _Trunk:

@@ -69,13 +69,13 @@ def read_shard(files: Files, name: str) -> Shard:
     text = files.start(name, _MOST_HEADERS)
     announced = int.from_bytes(text[:LENGTH], "little")
     if announced > LARGEST:
-        raise _damaged(
+        raise _damage(
             path,
             f"is not a safetensors file: it announces a header of {announced} bytes, "
             f"more than the limit of {LARGEST}",
         )
     if announced > size - LENGTH:
-        raise _damaged(path, f"is truncated: {size} bytes, in the middle of its header")
+        raise _damage(path, f"is truncated: {size} bytes, in the middle of its header")
     if announced > len(text) - LENGTH:
         text = files.start(name, LENGTH + announced)
     header = text[LENGTH : LENGTH + announced]
@@ -98,21 +98,21 @@ def _tensors(path: Path, text: bytes, workdir: int) -> dict[str, Tensor]:
     try:
         document = json.loads(text, object_pairs_hook=_without_duplicates)
     except (ValueError, RecursionError) as error:
-        raise _damaged(path, f"has a header that is not JSON: {error}") from error
+        raise _damage(path, f"has a header that is not JSON: {error}") from error
     if not isinstance(document, dict):
-        raise _damaged(path, "has a header that is not a JSON object")
+        raise _damage(path, "has a header that is not a JSON object")
     document.pop("__metadata__", None)
-    found = {name: _tensor(path, name, entry) for name, entry in document.items()}
+    tensors = {name: _tensor(path, name, entry) for name, entry in document.items()}
     end = 0
-    for name, tensor in sorted(found.items(), key=lambda item: item[1][2:]):
+    for name, tensor in sorted(tensors.items(), key=lambda item: item[1][2:]):
         if tensor.begin != end:
-            raise _damaged(path, f"has a wrong header: {name} begins at {tensor.begin}, not {end}")
+            raise _damage(path, f"has a wrong header: {name} begins at {tensor.begin}, not {end}")
         end = tensor.end
     if end > workdir:
-        raise _damaged(path, f"is truncated: {workdir} bytes of data, and the header lists {end}")
+        raise _damage(path, f"is truncated: {workdir} bytes of data, and the header lists {end}")
     if end < workdir:
-        raise _damaged(path, f"has {workdir - end} bytes that its header does not list")
-    return found
+        raise _damage(path, f"has {workdir - end} bytes that its header does not list")
+    return tensors
 
 
 def _tensor(path: Path, name: str, entry: object) -> Tensor:
@@ -120,15 +120,15 @@ def _tensor(path: Path, name: str, entry: object) -> Tensor:
         case {"dtype": str(dtype), "shape": list(shape), "data_offsets": [begin, end]}:
             numbers = (*shape, begin, end)
         case _:
-            raise _damaged(path, f"has a wrong header: {name} has no dtype, shape and offsets")
+            raise _damage(path, f"has a wrong header: {name} has no dtype, shape and offsets")
     if dtype not in BITS:
-        raise _damaged(path, f"has a wrong header: {name} is of no known dtype ({dtype})")
+        raise _damage(path, f"has a wrong header: {name} is of no known dtype ({dtype})")
     plain = all(isinstance(n, int) and not isinstance(n, bool) for n in numbers)
     if not plain or not all(0 <= n < _NUMBERS for n in numbers) or len(shape) > _DIMENSIONS:
-        raise _damaged(path, f"has a wrong header: {name} has numbers that cannot be")
+        raise _damage(path, f"has a wrong header: {name} has numbers that cannot be")
     bits = math.prod(shape) * BITS[dtype]
     if bits % 8 or bits // 8 != end - begin:
-        raise _damaged(
+        raise _damage(
             path,
             f"has a wrong header: {name} is {dtype}{shape}, which is {bits // 8} bytes, "
             f"and has {end - begin}",
@@ -143,5 +143,5 @@ def _without_duplicates(pairs: list[tuple[str, JsonValue]]) -> dict[str, JsonVal
     return entries
 
 
-def _damaged(path: Path, what: str) -> CheckpointError:
+def _damage(path: Path, what: str) -> CheckpointError:
     return CheckpointError(f"it {what}", where=str(path), hint=REMEDY)

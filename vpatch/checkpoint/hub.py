@@ -114,14 +114,14 @@ class HubFiles:
         )
         where = str(self.root / name)
         seconds = min(_LONGEST, self._end - time.monotonic())
-        found = _within(seconds, where, lambda: _range(url, count, where))
-        if len(found) != count:
-            raise _unavailable(where, f"the server sent {len(found)} of {count} bytes")
-        return found
+        content = _within(seconds, where, lambda: _range(url, count, where))
+        if len(content) != count:
+            raise _unavailable(where, f"the server sent {len(content)} of {count} bytes")
+        return content
 
 
 def _range(url: str, count: int, where: str) -> bytes:
-    with _told(where), _answer(url, range=f"bytes=0-{count - 1}") as response:
+    with _translate_errors(where), _answer(url, range=f"bytes=0-{count - 1}") as response:
         # Without a range, the whole file would come: gigabytes.
         if response.status_code != _PARTIAL:
             raise _unavailable(where, "the server does not send ranges of a file")
@@ -214,21 +214,21 @@ def open_repository(typed: str) -> Files:
         raise _not_there(typed, "this is not the name of a repository: ORG/NAME[@REVISION]")
     repository, revision = match["repository"], match["revision"]
     if is_offline_mode():
-        return _cached(typed, repository, revision)
+        return _cached_files(typed, repository, revision)
     endpoint = os.environ.get("HF_ENDPOINT") or constants.ENDPOINT
     url = f"{endpoint.rstrip('/')}/api/models/{repository}"
     url += f"/revision/{quote(revision, safe='')}" if revision else ""
-    found = _within(_LONGEST, typed, lambda: _described(f"{url}?blobs=true", typed))
+    listing = _within(_LONGEST, typed, lambda: _read_listing(f"{url}?blobs=true", typed))
     sizes = {
         file.rfilename: file.size
-        for file in found.siblings or ()
+        for file in listing.siblings or ()
         if file.size is not None and _is_name(file.rfilename)
     }
-    return HubFiles(Path(typed), repository, found.sha or "main", sizes)
+    return HubFiles(Path(typed), repository, listing.sha or "main", sizes)
 
 
-def _described(url: str, where: str) -> _Repository:
-    with _told(where), _answer(url, max_retries=0) as response:
+def _read_listing(url: str, where: str) -> _Repository:
+    with _translate_errors(where), _answer(url, max_retries=0) as response:
         text = _body(response, _LARGEST_LIST)
     try:
         return _Repository.model_validate(parse_json(text))
@@ -244,7 +244,7 @@ def _is_name(text: str) -> bool:
     return text.isprintable() and text not in {"", ".", ".."} and not {*text} & {"/", "\\"}
 
 
-def _cached(typed: str, repository: str, revision: str | None) -> Files:
+def _cached_files(typed: str, repository: str, revision: str | None) -> Files:
     try:
         return FolderFiles(
             Path(snapshot_download(repository, revision=revision, local_files_only=True))
@@ -258,14 +258,14 @@ def _cached(typed: str, repository: str, revision: str | None) -> Files:
 
 
 @contextmanager
-def _told(where: str) -> Iterator[None]:
+def _translate_errors(where: str) -> Iterator[None]:
     """Make errors of the client ours. None shows its text, which may have a signed address."""
     try:
         yield
     except _TooLargeError as error:
         raise _unavailable(where, "the server sends more than was asked for") from error
     except (HFValidationError, RepositoryNotFoundError, RevisionNotFoundError) as error:
-        raise _refused(where, error) from error
+        raise _refusal(where, error) from error
     except HfHubHTTPError as error:
         status = error.response.status_code
         what = "too many requests" if status == _TOO_MANY else f"the Hub answers with {status}"
@@ -277,7 +277,7 @@ def _told(where: str) -> Iterator[None]:
         raise _unavailable(where, "the answer is not that of a Hub") from error
 
 
-def _refused(where: str, error: Exception) -> UsageError | CheckpointUnavailableError:
+def _refusal(where: str, error: Exception) -> UsageError | CheckpointUnavailableError:
     if isinstance(error, GatedRepoError):
         return CheckpointUnavailableError(
             "the repository is gated, and this user may not read it",

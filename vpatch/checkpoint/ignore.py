@@ -83,7 +83,7 @@ def judge(
         for one in run
         if one.name not in by_name and 0 < len(everywhere & set(one.disk)) < len(one.disk)
     )
-    found = []
+    judgements = []
     for one in compared:
         # A part is hit by its name where vLLM knows what it is a part of.
         hits = dict.fromkeys(
@@ -100,7 +100,7 @@ def judge(
             and by_parts.get(owner.name) != _OLDEST
         ]
         until = [by_parts.get(owner.name) for owner in missed]
-        found.append(
+        judgements.append(
             Judged(
                 one.entry.text,
                 tuple(one.disk),
@@ -111,7 +111,7 @@ def judge(
                 one.entry.fault,
             )
         )
-    return JudgedList(ignored, tuple(found), split)
+    return JudgedList(ignored, tuple(judgements), split)
 
 
 def left_out(judged: Iterable[JudgedList]) -> set[str]:

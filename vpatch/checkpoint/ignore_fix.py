@@ -30,20 +30,20 @@ def fix_lists(folder: Path, judged: Sequence[JudgedList]) -> Path | None:
         for one in judged:
             better = {entry.entry: entry.better for entry in one.entries if entry.better}
             holder, key = holder_of(config, one.ignored.way), one.ignored.way[-1]
-            holder[key] = _replaced(holder[key], better)
+            holder[key] = _replace_entries(holder[key], better)
         announce(folder, [place_of_copy(folder / CONFIG).name])
         backup = back_up(folder / CONFIG)
         switch(folder, {CONFIG: as_json(folder / CONFIG, config)}, ())
     return backup
 
 
-def _replaced(entries: Any, better: dict[str, tuple[str, ...]]) -> Any:
+def _replace_entries(entries: Any, better: dict[str, tuple[str, ...]]) -> Any:
     """Return a list, or gptq's table, with entries replaced in place, and no entry twice."""
     if isinstance(entries, dict):
         return {new: value for key, value in entries.items() for new in better.get(key, (key,))}
-    found: list[Any] = []
+    corrected: list[Any] = []
     for entry in entries:
         for new in better.get(entry, (entry,)) if isinstance(entry, str) else (entry,):
-            if new not in found:
-                found.append(new)
-    return found
+            if new not in corrected:
+                corrected.append(new)
+    return corrected

@@ -59,8 +59,8 @@ class Inspection:
     def run_time_names(self) -> dict[str, str]:
         """What vLLM calls the module that each one on disk becomes, or becomes a part of."""
         disk = [name for name, module in self.modules.items() if module.format is not None]
-        found = run_time_modules(self.checkpoint, self.mtp, disk)
-        return {name: one.name for one in found for name in one.disk}
+        run_time = run_time_modules(self.checkpoint, self.mtp, disk)
+        return {name: one.name for one in run_time for name in one.disk}
 
     @cached_property
     def mtp_modules(self) -> dict[str, Module]:
@@ -70,12 +70,12 @@ class Inspection:
     @cached_property
     def trunk_formats(self) -> dict[str, Counter[str]]:
         """The formats of each matrix inside a trunk layer, by its name there."""
-        found: dict[str, Counter[str]] = defaultdict(Counter)
+        formats: dict[str, Counter[str]] = defaultdict(Counter)
         for name, module in self.modules.items():
             match = TRUNK.match(name)
             if match and module.format and name not in self.mtp_modules:
-                found[any_expert(name[match.end() :])][module.format] += 1
-        return found
+                formats[any_expert(name[match.end() :])][module.format] += 1
+        return formats
 
     def formats(self, *, mtp: bool) -> dict[str, Amount]:
         """The formats of matrices in MTP layers, or in the trunk's, the most bytes first."""

@@ -46,11 +46,11 @@ class Module:
 
 def modules_of(checkpoint: Checkpoint) -> dict[str, Module]:
     """Return a checkpoint's modules by name, in the order of its shards."""
-    found: dict[str, dict[str, Tensor]] = defaultdict(dict)
+    parameters: dict[str, dict[str, Tensor]] = defaultdict(dict)
     for name, tensor, _ in checkpoint.tensors():
         module, _, parameter = name.rpartition(".")
-        found[module][parameter] = tensor
-    return {name: Module(name, tensors) for name, tensors in found.items()}
+        parameters[module][parameter] = tensor
+    return {name: Module(name, tensors) for name, tensors in parameters.items()}
 
 
 def any_expert(name: str) -> str:

@@ -65,14 +65,14 @@ class Mtp:
 def find_mtp(checkpoint: Checkpoint, modules: dict[str, Module]) -> Mtp:
     """Look for MTP layers, by the naming of the architecture or else by every known one."""
     family = family_of(checkpoint.architecture)
-    declared = tuple(_declared(checkpoint.config, ""))
+    declared = tuple(_declarations(checkpoint.config, ""))
     names = [*checkpoint.names(), *(n for lost in checkpoint.missing.values() for n in lost)]
     for scheme in dict.fromkeys([*([family.scheme] if family else []), *SCHEMES]):
-        layers, shared = _named(scheme, names, checkpoint.layers)
+        layers, shared = _match_names(scheme, names, checkpoint.layers)
         if layers or shared:
-            found = Mtp(family, declared, scheme, layers, shared)
-            missing = tuple(_missing(found, checkpoint, modules))
-            own = {name.rpartition(".")[0] for name in found.names}
+            mtp = Mtp(family, declared, scheme, layers, shared)
+            missing = tuple(_missing(mtp, checkpoint, modules))
+            own = {name.rpartition(".")[0] for name in mtp.names}
             lacking = tuple(sorted(n for n in own if n in modules and modules[n].lacks_scale))
             return Mtp(family, declared, scheme, layers, shared, missing, lacking)
     return Mtp(family, declared, None, {}, ())
@@ -89,7 +89,7 @@ def layer_of(scheme: Scheme, name: str, trunk: int | None) -> int | None:
     return number - trunk if trunk is not None and number >= trunk else None
 
 
-def _named(
+def _match_names(
     scheme: Scheme, names: Iterable[str], trunk: int | None
 ) -> tuple[dict[int, tuple[str, ...]], tuple[str, ...]]:
     layers = defaultdict(list)
@@ -103,10 +103,10 @@ def _named(
     return {n: tuple(layers[n]) for n in sorted(layers)}, tuple(shared)
 
 
-def _declared(config: dict[str, JsonValue], way: str, depth: int = 0) -> Iterator[DeclaredMtp]:
+def _declarations(config: dict[str, JsonValue], way: str, depth: int = 0) -> Iterator[DeclaredMtp]:
     for key, value in config.items():
         if isinstance(value, dict) and depth < _DEEP and key != "quantization_config":
-            yield from _declared(value, f"{way}{key}.", depth + 1)
+            yield from _declarations(value, f"{way}{key}.", depth + 1)
         elif key in KEYS and (count := as_count(value)) is not None:
             yield DeclaredMtp(f"{way}{key}", count)
 
@@ -117,7 +117,7 @@ def _missing(mtp: Mtp, checkpoint: Checkpoint, modules: dict[str, Module]) -> It
     if scheme is None:
         return
     wanted = _children(modules, checkpoint.layers) if scheme.like_trunk else {}
-    wanted = {parent: found.difference(scheme.trunk_alone) for parent, found in wanted.items()}
+    wanted = {parent: parts.difference(scheme.trunk_alone) for parent, parts in wanted.items()}
     for number in range(max(mtp.count, max(mtp.layers, default=0) + 1)):
         if number not in mtp.layers:
             continue  # said once, and not of each of its modules
@@ -162,8 +162,8 @@ def _children(modules: dict[str, Module], trunk: int | None) -> dict[str, set[st
                 seen.add((before + parent, part))
                 counted[any_expert(parent)][part] += 1
     return {
-        parent: {child for child, times in found.items() if times == parents[parent]}
-        for parent, found in counted.items()
+        parent: {child for child, times in children.items() if times == parents[parent]}
+        for parent, children in counted.items()
     }
 
 

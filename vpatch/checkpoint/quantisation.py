@@ -80,7 +80,7 @@ class Quantisation:
         groups = self.config.get("config_groups")
         if isinstance(groups, dict):
             weights = [g.get("weights") for g in groups.values() if isinstance(g, dict)]
-            return tuple(dict.fromkeys(_described(w) for w in weights if isinstance(w, dict)))
+            return tuple(dict.fromkeys(_describe(w) for w in weights if isinstance(w, dict)))
         if self.method in {"fp8", "deepseek_v4_fp8"}:
             match self.config.get("weight_block_size"):
                 case [rows, columns]:
@@ -95,20 +95,20 @@ class Quantisation:
         groups = self.config.get("config_groups")
         if not isinstance(groups, dict):
             return True
-        found = [g.get("targets") for g in groups.values() if isinstance(g, dict)]
-        named = {t for some in found if isinstance(some, list) for t in some if isinstance(t, str)}
+        lists = [g.get("targets") for g in groups.values() if isinstance(g, dict)]
+        named = {t for some in lists if isinstance(some, list) for t in some if isinstance(t, str)}
         return "Linear" in named or any(Entry(t, Matching.REGEX).those([name]) for t in named)
 
     def ignored(self) -> tuple[Ignored, ...]:
-        found = []
+        lists = []
         for key, kind in _LISTS.get(self.method, ()):
             entries = self.config.get(key)
             if kind is Matching.DYNAMIC and isinstance(entries, dict):
                 entries = [e for e in entries if e.startswith("-:")]
             if isinstance(entries, list) and entries:
                 texts = tuple(e for e in entries if isinstance(e, str))
-                found.append(Ignored((*self.way, key), texts, kind))
-        return tuple(found)
+                lists.append(Ignored((*self.way, key), texts, kind))
+        return tuple(lists)
 
 
 def quantisation_of(checkpoint: Checkpoint) -> Quantisation | None:
@@ -165,7 +165,7 @@ class Entry:
         return [self.text] if self.text in names else []
 
 
-def _described(weights: dict[str, JsonValue]) -> str:
+def _describe(weights: dict[str, JsonValue]) -> str:
     kind = {"int": "INT", "float": "FP"}.get(str(weights.get("type")), "")
     bits = weights.get("num_bits", "?")
     text = f"{kind}{bits}" if kind else f"{bits} bits"

@@ -115,21 +115,21 @@ def _with_tensors(
 
 
 def _quantise(
-    found: Inspection,
+    inspection: Inspection,
     quantiser: Quantiser,
     progress: Progress,
     taken: dict[str, Taken],
     keys: dict[tuple[str, ...], Any],
 ) -> Quantised:
-    checkpoint = found.checkpoint
+    checkpoint = inspection.checkpoint
     folder = checkpoint.folder
-    plan = plan_quantise(found, quantiser)
+    plan = plan_quantise(inspection, quantiser)
     if not plan.jobs and not taken:
         return Quantised((), plan.floats, {}, 0, 0, (), (), (), (), (), (), None, quantiser.version)
     jobs = {f"{job.module}.weight": job for job in plan.jobs}
     if any(o.dtype != o.tensor.dtype for o in taken.values() if o.name not in jobs):
         require("checkpoint", "a graft that converts tensors")
-    mtp = set(found.mtp.names)
+    mtp = set(inspection.mtp.names)
     affected = [s for s in checkpoint.shards if s.path.parent == folder and jobs.keys() & s.tensors]
     home = writing.free_path(folder / SHARD)
     parts: dict[Path, list[Taken]] = {home: [taken[name] for name in taken if name not in jobs]}
@@ -139,7 +139,7 @@ def _quantise(
                 rest = writing.free_path(folder / f"{shard.path.stem}-trunk{_SUFFIX}")
                 path = home if name in mtp else rest
                 parts.setdefault(path, []).append(Taken(name, shard, tensor, tensor.dtype))
-    _check_after(found, plan)
+    _check_after(inspection, plan)
     copy_of_config = writing.place_of_copy(folder / CONFIG).name
     announce(folder, [*(path.name for path in parts), copy_of_config, INDEX])
     if checkpoint.index is None:
@@ -151,8 +151,8 @@ def _quantise(
         for path, copies in parts.items()
     ]
     gone = {shard.path for shard in affected}
-    kept = [s for s in checkpoint.shards if s.path not in gone and s.path.parent == folder]
-    index = _index([*kept, *written], checkpoint.index or {})
+    remaining = [s for s in checkpoint.shards if s.path not in gone and s.path.parent == folder]
+    index = _index([*remaining, *written], checkpoint.index or {})
     config = read_json(folder / CONFIG)
     writing.set_values(config, {**keys, **plan.lists})
     backup = writing.back_up(folder / CONFIG) if keys or plan.lists else None
@@ -164,7 +164,7 @@ def _quantise(
         plan.floats,
         dict(Counter(plan.formats[job.group] for job in plan.jobs)),
         sum(job.tensor.size for job in plan.jobs),
-        sum(made.size for job in plan.jobs for made in job.made),
+        sum(output.size for job in plan.jobs for output in job.outputs),
         tuple(shard.path for shard in written),
         tuple(path.name + ORIGINAL for path in sorted(gone)),
         plan.dropped,
@@ -176,34 +176,34 @@ def _quantise(
     )
 
 
-def _check_after(found: Inspection, plan: QuantisePlan) -> None:
+def _check_after(inspection: Inspection, plan: QuantisePlan) -> None:
     """Check that vLLM will build the head as it is going to be stored."""
     gone = {f"{job.module}.weight" for job in plan.jobs}
     shards = [
         Shard(one.path, one.data, {n: t for n, t in one.tensors.items() if n not in gone})
-        for one in found.checkpoint.shards
+        for one in inspection.checkpoint.shards
     ]
-    made = {
-        one.name: Tensor(one.dtype, one.shape, 0, one.size) for j in plan.jobs for one in j.made
+    tensors = {
+        one.name: Tensor(one.dtype, one.shape, 0, one.size) for j in plan.jobs for one in j.outputs
     }
-    config = copy.deepcopy(found.checkpoint.config)
+    config = copy.deepcopy(inspection.checkpoint.config)
     writing.set_values(config, plan.lists)
-    new = Shard(found.checkpoint.folder / SHARD, 0, made)
+    new = Shard(inspection.checkpoint.folder / SHARD, 0, tensors)
     after = inspect_checkpoint(
-        replace(found.checkpoint, config=config, shards=(*shards, new), absent=())
+        replace(inspection.checkpoint, config=config, shards=(*shards, new), absent=())
     )
     names = after.run_time_names
     for module in after.built_quantised():
-        raise _differs(found, f"{names[module]} quantised, and {module} stays unquantised")
+        raise _differs(inspection, f"{names[module]} quantised, and {module} stays unquantised")
     for job in plan.jobs:
         if names[job.module] in after.left_out:
-            raise _differs(found, f"{names[job.module]} unquantised: a list leaves it out")
+            raise _differs(inspection, f"{names[job.module]} unquantised: a list leaves it out")
 
 
-def _differs(found: Inspection, what: str) -> CheckpointError:
+def _differs(inspection: Inspection, what: str) -> CheckpointError:
     return CheckpointError(
         f"vLLM would build {what}",
-        where=str(found.checkpoint.folder),
+        where=str(inspection.checkpoint.folder),
         hint="correct the lists of config.json: see vpatch checkpoint ignore-names",
         code="checkpoint.cannot-convert",
     )

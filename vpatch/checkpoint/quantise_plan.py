@@ -61,7 +61,7 @@ def plan_quantise(inspection: Inspection, quantiser: Quantiser) -> QuantisePlan:
 
 class _Planner:
     def __init__(self, inspection: Inspection, quantiser: Quantiser) -> None:
-        self._found = inspection
+        self._inspection = inspection
         self._quantiser = quantiser
         self._where = str(inspection.checkpoint.folder)
         self._format = trunk_format(inspection)
@@ -78,12 +78,12 @@ class _Planner:
             ) from error
         self._twins = self._find_twins()
         disk = [name for name, module in inspection.modules.items() if module.format is not None]
-        made = run_time_modules(inspection.checkpoint, inspection.mtp, disk)
-        self._run = {name: one for one in made for name in one.disk}
+        run_time = run_time_modules(inspection.checkpoint, inspection.mtp, disk)
+        self._run = {name: one for one in run_time for name in one.disk}
 
     def plan(self) -> QuantisePlan:
-        candidates = [name for name in self._found.mtp_modules if self._is_candidate(name)]
-        entries, dropped = self._kept_entries(candidates)
+        candidates = [name for name in self._inspection.mtp_modules if self._is_candidate(name)]
+        entries, dropped = self._remaining_entries(candidates)
         matches = self._match(candidates, entries)
         chosen = {
             name: match.group
@@ -94,7 +94,7 @@ class _Planner:
         }
         self._check_fused(chosen)
         # The trunk's list has the like of these, which vLLM would build quantised here.
-        left = [
+        exempt = [
             name
             for name in candidates
             if matches[name].group is not None
@@ -102,10 +102,10 @@ class _Planner:
             and name not in chosen
             and matches[self._twins[name].name].ignored
         ]
-        added = [n for name in left for n in dict.fromkeys((self._run[name].name, name))]
+        added = [n for name in exempt for n in dict.fromkeys((self._run[name].name, name))]
         jobs = [self._job(name, group, matches) for name, group in chosen.items()]
         layouts = self._quantiser.layout(jobs)
-        jobs = [replace(job, made=made) for job, made in zip(jobs, layouts, strict=True)]
+        jobs = [replace(job, outputs=outputs) for job, outputs in zip(jobs, layouts, strict=True)]
         for job in jobs:
             self._check_like_trunk(job)
         return QuantisePlan(
@@ -120,24 +120,24 @@ class _Planner:
     def _find_twins(self) -> dict[str, Module]:
         """Return what has a module's name in a trunk layer, a quantised one if there is any."""
         trunk: dict[str, Module] = {}
-        mtp = self._found.mtp_modules
-        for name, module in self._found.modules.items():
+        mtp = self._inspection.mtp_modules
+        for name, module in self._inspection.modules.items():
             match = TRUNK.match(name)
             if match and module.format and name not in mtp:
                 inner = any_expert(name[match.end() :])
                 if inner not in trunk or (module.quantised and not trunk[inner].quantised):
                     trunk[inner] = module
-        found = {name: trunk.get(any_expert(self._inner(name))) for name in mtp}
-        return {name: twin for name, twin in found.items() if twin is not None}
+        twins = {name: trunk.get(any_expert(self._inner(name))) for name in mtp}
+        return {name: twin for name, twin in twins.items() if twin is not None}
 
     def _inner(self, name: str) -> str:
-        scheme = self._found.mtp.scheme
+        scheme = self._inspection.mtp.scheme
         match = scheme.layer.match(name) if scheme else None
         return name[match.end() :] if match else name
 
     def _is_candidate(self, name: str) -> bool:
         """Whether it has an unquantised matrix, and vLLM builds it by the config."""
-        module, scheme = self._found.modules[name], self._found.mtp.scheme
+        module, scheme = self._inspection.modules[name], self._inspection.mtp.scheme
         last = name.rpartition(".")[2]
         if module.format not in FLOATS or last in _SHARED or scheme is None:
             return False
@@ -145,24 +145,24 @@ class _Planner:
             return False
         return last not in scheme.glue or last in scheme.configured
 
-    def _kept_entries(
+    def _remaining_entries(
         self, candidates: list[str]
     ) -> tuple[dict[tuple[str, ...], list[Any]], list[str]]:
         """Return the lists of the config without the entries that are about MTP layers alone."""
         wanted = {n for n in candidates if n in self._twins and self._twins[n].quantised}
-        kept: dict[tuple[str, ...], list[Any]] = {}
+        entries: dict[tuple[str, ...], list[Any]] = {}
         dropped: list[str] = []
-        for judged in self._found.judged:
+        for judged in self._inspection.judged:
             gone = {one.entry for one in judged.entries if self._is_about(one, wanted)}
             dropped += [one.entry for one in judged.entries if one.entry in gone]
             now = self._value(judged.ignored.way)
-            kept[judged.ignored.way] = [
+            entries[judged.ignored.way] = [
                 one for one in now if not isinstance(one, str) or one not in gone
             ]
-        return kept, dropped
+        return entries, dropped
 
     def _is_about(self, entry: Judged, wanted: set[str]) -> bool:
-        mtp = set(self._found.mtp_modules)
+        mtp = set(self._inspection.mtp_modules)
         run = {self._run[name].name for name in mtp if name in self._run}
         hits = set(entry.disk) | {
             name for one in entry.run for name in mtp if name in self._run
@@ -175,9 +175,9 @@ class _Planner:
     ) -> dict[str, GroupMatch]:
         twins = {self._twins[name].name for name in candidates if name in self._twins}
         names = [*candidates, *sorted(twins)]
-        ignore = [one for found in entries.values() for one in found if isinstance(one, str)]
-        found = self._quantiser.match([self._names(name) for name in names], ignore)
-        return dict(zip(names, found, strict=True))
+        ignore = [one for values in entries.values() for one in values if isinstance(one, str)]
+        matches = self._quantiser.match([self._names(name) for name in names], ignore)
+        return dict(zip(names, matches, strict=True))
 
     def _names(self, name: str) -> list[str]:
         """Return all names by which a config may mean a module."""
@@ -220,8 +220,8 @@ class _Planner:
     def _weights(self) -> dict[str, tuple[Shard, Tensor]]:
         return {
             name.rpartition(".")[0]: (shard, tensor)
-            for name, tensor, shard in self._found.checkpoint.tensors()
-            if name.endswith(".weight") and name.rpartition(".")[0] in self._found.mtp_modules
+            for name, tensor, shard in self._inspection.checkpoint.tensors()
+            if name.endswith(".weight") and name.rpartition(".")[0] in self._inspection.mtp_modules
         }
 
     def _like(self, name: str, group: str, matches: dict[str, GroupMatch]) -> dict[str, Tensor]:
@@ -235,7 +235,7 @@ class _Planner:
     def _partners(self, name: str) -> list[str]:
         """Return the other modules that become one with it in vLLM."""
         parent, _, last = name.rpartition(".")
-        for fused in naming_of(self._found.checkpoint.architecture).fused:
+        for fused in naming_of(self._inspection.checkpoint.architecture).fused:
             if last in fused.parts:
                 names = [f"{parent}.{part}" for part in fused.parts if part != last]
                 return [one for one in names if one in self._weights]
@@ -245,11 +245,11 @@ class _Planner:
         twin = self._twins.get(job.module)
         if twin is None:
             return
-        made = {one.name.rpartition(".")[2]: one.dtype for one in job.made}
+        dtypes = {one.name.rpartition(".")[2]: one.dtype for one in job.outputs}
         there = {name: t.dtype for name, t in twin.tensors.items() if name != "bias"}
-        if made != there:
+        if dtypes != there:
             raise CheckpointError(
-                f"{job.module} would become {_listed(made)}, and {twin.name} has {_listed(there)}",
+                f"{job.module} would become {_list(dtypes)}, and {twin.name} has {_list(there)}",
                 where=self._where,
                 hint="quantise it with the tool that quantised the trunk",
                 code="checkpoint.cannot-convert",
@@ -262,10 +262,10 @@ class _Planner:
             # They are only added for a list that has their like in the trunk.
             first = next(iter(entries))
             entries[first] += [name for name in added if name not in entries[first]]
-        return {way: found for way, found in entries.items() if found != self._value(way)}
+        return {way: values for way, values in entries.items() if values != self._value(way)}
 
     def _value(self, way: tuple[str, ...]) -> list[Any]:
-        return list(holder_of(self._found.checkpoint.config, way)[way[-1]])
+        return list(holder_of(self._inspection.checkpoint.config, way)[way[-1]])
 
 
 def _check_head(inspection: Inspection) -> None:
@@ -296,5 +296,5 @@ def _check_head(inspection: Inspection) -> None:
             )
 
 
-def _listed(kinds: dict[str, str]) -> str:
+def _list(kinds: dict[str, str]) -> str:
     return ", ".join(f"{name} {dtype}" for name, dtype in sorted(kinds.items()))

@@ -74,7 +74,7 @@ class Job:
     cast: Mapping[str, str]
     power_of_two: bool = False
     together: tuple[tuple[Shard, Tensor], ...] = ()
-    made: tuple[MadeTensor, ...] = ()
+    outputs: tuple[MadeTensor, ...] = ()
 
     def order(self) -> MatrixOrder:
         return {
@@ -189,7 +189,7 @@ class Quantiser:
             # The process has another current folder.
             file=str(Path(file).absolute()),
             at={name[start:]: offset for name, offset in at.items()},
-            once=[made.name[start:] for made in job.made if made.once],
+            once=[output.name[start:] for output in job.outputs if output.once],
         )
         while "read" in answer:
             task.advance(answer["read"])

@@ -38,20 +38,20 @@ class Line(NamedTuple):
 
 
 def inspection_lines(
-    found: Inspection, tokenizer: Tokenizer, needs: Sequence[tuple[Need, str | None]]
+    inspection: Inspection, tokenizer: Tokenizer, needs: Sequence[tuple[Need, str | None]]
 ) -> Iterator[Line]:
-    checkpoint = found.checkpoint
+    checkpoint = inspection.checkpoint
     layers = f", {counted(checkpoint.layers, 'layer')}" if checkpoint.layers else ""
     yield Line(f"{checkpoint.architecture or 'no architecture named'}{layers}", "title")
     shards = counted(len(checkpoint.shards), "shard")
     if checkpoint.missing:
         shards += f", {len(checkpoint.missing)} missing"
-    yield _line("shards", f"{shards}, {size_of(sum(a.size for a in found.by_dtype.values()))}")
-    yield _line("tensors", ", ".join(_amount(*item) for item in found.by_dtype.items()) or "none")
-    yield from _quantisation(found)
-    yield from _mtp(found)
+    yield _line("shards", f"{shards}, {size_of(sum(a.size for a in inspection.by_dtype.values()))}")
+    yield _line("tensors", ", ".join(_amount(*a) for a in inspection.by_dtype.items()) or "none")
+    yield from _quantisation(inspection)
+    yield from _mtp(inspection)
     yield _line("tokenizer", _tokenizer(tokenizer))
-    family = found.mtp.family
+    family = inspection.mtp.family
     if family:
         yield _line("vLLM", f"{family.since} or later runs its MTP")
     for need, releases in needs:
@@ -73,10 +73,10 @@ def release_lines(rows: Sequence[ReleaseRow]) -> Iterator[Line]:
         yield Line(f"  {text.rstrip()}")
 
 
-def list_lines(found: Inspection) -> Iterator[Line]:
-    if not found.judged:
+def list_lines(inspection: Inspection) -> Iterator[Line]:
+    if not inspection.judged:
         yield Line("no list of config.json says what is not quantised")
-    for judged in found.judged:
+    for judged in inspection.judged:
         names = counted(len(judged.entries), "pattern")
         yield Line(
             f"{judged.ignored.where}: {names}, compared with names: {judged.ignored.matching.value}"
@@ -146,21 +146,21 @@ def _amount(dtype: str, amount: Amount) -> str:
     return f"{amount.tensors} {dtype} ({size_of(amount.size)})"
 
 
-def _quantisation(found: Inspection) -> Iterator[Line]:
-    quantised = found.quantisation
+def _quantisation(inspection: Inspection) -> Iterator[Line]:
+    quantised = inspection.quantisation
     if quantised is None:
         yield _line("quantisation", "none in config.json")
         return
     yield _line("quantisation", ", ".join([quantised.method, *quantised.bits]))
-    for judged in found.judged:
+    for judged in inspection.judged:
         hit = {name for entry in judged.entries for name in entry.run}
         names = counted(len(judged.entries), "pattern")
         modules = counted(len(hit), "module")
         yield _line("", f"{judged.ignored.where}: {names} for {modules} in vLLM")
 
 
-def _mtp(found: Inspection) -> Iterator[Line]:
-    mtp = found.mtp
+def _mtp(inspection: Inspection) -> Iterator[Line]:
+    mtp = inspection.mtp
     declared = ", ".join(f"{one.key} {one.count}" for one in mtp.declared)
     yield _line("MTP", f"declared: {declared or 'no'}")
     if mtp.scheme is None:
@@ -168,7 +168,7 @@ def _mtp(found: Inspection) -> Iterator[Line]:
         return
     layers = counted(len(mtp.layers), "layer")
     yield _line("", f"tensors: {len(mtp.names)} of {layers}, called {mtp.scheme.name}")
-    head, trunk = found.formats(mtp=True), found.formats(mtp=False)
+    head, trunk = inspection.formats(mtp=True), inspection.formats(mtp=False)
     yield _line("", f"matrices: {_kinds(head)}; the trunk's: {_kinds(trunk)}")
 
 

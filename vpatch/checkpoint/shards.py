@@ -41,7 +41,7 @@ def write_shard(
     """
     kinds = {one.name: (one.dtype, one.tensor.shape, one.size) for one in taken}
     for job in jobs:
-        kinds |= {made.name: (made.dtype, made.shape, made.size) for made in job.made}
+        kinds |= {output.name: (output.dtype, output.shape, output.size) for output in job.outputs}
     tensors: dict[str, Tensor] = {}
     end = 0
     # As the format's own library has it: the widest values first, so that all are aligned.
@@ -71,7 +71,7 @@ def write_shard(
         for job in jobs:
             if quantiser is None:
                 raise AssertionError("a job needs a quantiser")
-            at = {made.name: len(header) + tensors[made.name].begin for made in job.made}
+            at = {output.name: len(header) + tensors[output.name].begin for output in job.outputs}
             digests |= quantiser.quantise(job, file.name, at, task)
         os.fsync(file.fileno())
         with suppress(OSError):
@@ -100,9 +100,9 @@ def read(shard: Shard, tensor: Tensor) -> Iterator[bytes]:
     try:
         with shard.path.open("rb", buffering=0) as file:
             file.seek(shard.data + tensor.begin)
-            left = tensor.size
-            while left:
-                piece = _exactly(file, min(left, _PIECE))
+            remaining = tensor.size
+            while remaining:
+                piece = _exactly(file, min(remaining, _PIECE))
                 if not piece:
                     raise CheckpointUnavailableError(
                         "it became shorter meanwhile",
@@ -110,7 +110,7 @@ def read(shard: Shard, tensor: Tensor) -> Iterator[bytes]:
                         hint="find out who writes to it",
                         code="checkpoint.in-use",
                     )
-                left -= len(piece)
+                remaining -= len(piece)
                 yield piece
     except OSError as error:
         raise CheckpointUnavailableError(
@@ -128,11 +128,11 @@ def digest(parts: Iterator[bytes], task: Task | None = None) -> bytes:
 
 
 def _exactly(file: Any, count: int) -> bytes:
-    found = bytearray()
-    while len(found) < count and (piece := file.read(count - len(found))):
-        found += piece
+    content = bytearray()
+    while len(content) < count and (piece := file.read(count - len(content))):
+        content += piece
     # A value that is cut in two could not be converted.
-    return bytes(found) if len(found) == count else b""
+    return bytes(content) if len(content) == count else b""
 
 
 def _check_space(folder: Path, needed: int) -> None:

@@ -76,7 +76,7 @@ def _support(inspection: Inspection, files: Mapping[str, bytes]) -> Support:
     has_mtp = family_of(architecture) is not None or inspection.mtp.scheme is not None
     return Support(
         architecture in known if architecture else None,
-        bool(_overridden(ast.parse(files[SPECULATIVE]), names) & drafts)
+        bool(_follow_overrides(ast.parse(files[SPECULATIVE]), names) & drafts)
         if has_mtp and named
         else None,
         method.method in _methods(ast.parse(files[QUANTISATION])) if method else None,
@@ -85,33 +85,33 @@ def _support(inspection: Inspection, files: Mapping[str, bytes]) -> Support:
 
 def _models(registry: ast.Module) -> tuple[set[str], set[str]]:
     """Return the registered architectures, and those of them that are drafts."""
-    tables = {name: value for name, value in _assigned(registry) if isinstance(value, ast.Dict)}
+    tables = {name: value for name, value in _assignments(registry) if isinstance(value, ast.Dict)}
     whole = tables[_ALL]
     parts = [one.id for one in whole.values if isinstance(one, ast.Name)]
     keys = {name: _strings(key for key in tables[name].keys if key) for name in parts}
     return set().union(*keys.values()), keys[_DRAFTS]
 
 
-def _overridden(module: ast.Module, names: set[str]) -> set[str]:
+def _follow_overrides(module: ast.Module, names: set[str]) -> set[str]:
     """Follow vLLM's changes of a config, in their order; return all names that it may get."""
-    found = set(names)
+    all_names = set(names)
     function = next(
         node
         for node in ast.walk(module)
         if isinstance(node, ast.FunctionDef) and node.name == _OVERRIDE
     )
     for statement in function.body:
-        if isinstance(statement, ast.If) and _strings(ast.walk(statement.test)) & found:
-            found |= _strings(node for part in statement.body for node in ast.walk(part))
-    return found
+        if isinstance(statement, ast.If) and _strings(ast.walk(statement.test)) & all_names:
+            all_names |= _strings(node for part in statement.body for node in ast.walk(part))
+    return all_names
 
 
 def _methods(module: ast.Module) -> set[str]:
-    (found,) = (value for name, value in _assigned(module) if name == _METHODS)
-    return _strings(ast.walk(found))
+    (expression,) = (value for name, value in _assignments(module) if name == _METHODS)
+    return _strings(ast.walk(expression))
 
 
-def _assigned(module: ast.Module) -> Iterable[tuple[str, ast.expr]]:
+def _assignments(module: ast.Module) -> Iterable[tuple[str, ast.expr]]:
     for node in module.body:
         match node:
             case ast.Assign(targets=[ast.Name(id=name)], value=value):

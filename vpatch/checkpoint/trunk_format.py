@@ -45,43 +45,43 @@ def trunk_format(inspection: Inspection) -> TrunkFormat:
             hint="name a checkpoint with a quantised trunk",
             code="checkpoint.unsupported-format",
         )
-    found = None
+    trunk = None
     if quantisation.method == "compressed-tensors":
-        found = _compressed(quantisation, str(folder))
+        trunk = _compressed_tensors(quantisation, str(folder))
     elif quantisation.method in _FP8:
-        found = _fp8(inspection, quantisation, str(folder))
-    if found is None:
-        raise _refused(
+        trunk = _fp8(inspection, quantisation, str(folder))
+    if trunk is None:
+        raise _refusal(
             str(folder),
             f"its trunk is quantised by {quantisation.method}, "
             "which compressed-tensors does not write",
         )
-    return found
+    return trunk
 
 
-def _compressed(quantisation: Quantisation, folder: str) -> TrunkFormat:
+def _compressed_tensors(quantisation: Quantisation, folder: str) -> TrunkFormat:
     config = quantisation.config
     listed = config.get("config_groups")
     entries = listed if isinstance(listed, dict) else {"": listed}
     groups = {name: entry for name, entry in entries.items() if isinstance(entry, dict)}
     if groups.keys() != entries.keys():
-        raise _refused(folder, "its config_groups are not as compressed-tensors writes them")
+        raise _refusal(folder, "its config_groups are not as compressed-tensors writes them")
     for key in ("transform_config", "sparsity_config"):
         value = config.get(key)
         if value and not (isinstance(value, dict) and value.get("format") == "dense"):
-            raise _refused(folder, f"its trunk was changed in another way as well: {key}")
+            raise _refusal(folder, f"its trunk was changed in another way as well: {key}")
     quantised = {name: group for name, group in groups.items() if group.get("weights")}
     for name, group in quantised.items():
         for part in ("input_activations", "output_activations"):
             activations = group.get(part)
             if isinstance(activations, dict) and activations.get("dynamic") is not True:
-                raise _refused(
+                raise _refusal(
                     folder,
                     f"{name} has fixed scales for {part}, which only a run on data can find",
                 )
         match group["weights"]:
             case {"actorder": "group"}:
-                raise _refused(
+                raise _refusal(
                     folder, f"{name} orders columns by activations, which a run on data finds"
                 )
     kind = config.get("format")
@@ -92,11 +92,11 @@ def _compressed(quantisation: Quantisation, folder: str) -> TrunkFormat:
 def _fp8(inspection: Inspection, quantisation: Quantisation, folder: str) -> TrunkFormat:
     config = quantisation.config
     if config.get("activation_scheme", "dynamic") != "dynamic":
-        raise _refused(
+        raise _refusal(
             folder, "its activations have fixed scales, which only a run on data can find"
         )
     if config.get("expert_dtype", "fp8") != "fp8":
-        raise _refused(folder, f"its experts are {config['expert_dtype']}, and its method is fp8")
+        raise _refusal(folder, f"its experts are {config['expert_dtype']}, and its method is fp8")
     weights: dict[str, JsonValue] = {"num_bits": 8, "type": "float", "symmetric": True}
     match config.get("weight_block_size"):
         case [int(rows), int(columns)]:
@@ -111,7 +111,7 @@ def _fp8(inspection: Inspection, quantisation: Quantisation, folder: str) -> Tru
         if "scale" in name and name != "input_scale"
     }
     if len(scales) != 1:
-        raise _refused(
+        raise _refusal(
             folder, f"its scales have several names: {', '.join(sorted(scales)) or 'none'}"
         )
     return TrunkFormat(
@@ -122,7 +122,7 @@ def _fp8(inspection: Inspection, quantisation: Quantisation, folder: str) -> Tru
     )
 
 
-def _refused(folder: str, what: str) -> UsageError:
+def _refusal(folder: str, what: str) -> UsageError:
     return UsageError(
         what,
         where=folder,

@@ -53,7 +53,7 @@ def alone_in(folder: Path) -> Iterator[None]:
             ) from error
         except OSError:
             pass  # a file system without locks: whoever has one there works on it alone
-        with _told(folder):
+        with _report_unwritable(folder):
             yield
     finally:
         os.close(handle)
@@ -89,8 +89,8 @@ def part_of(path: Path) -> Path:
 def as_json(path: Path, document: dict[str, JsonValue]) -> bytes:
     """Return the bytes of a JSON file that takes another's place, indented as that is."""
     indent: str | int = 2
-    if path.exists() and (found := _INDENT.match(path.read_bytes())):
-        indent = found[1].decode()
+    if path.exists() and (match := _INDENT.match(path.read_bytes())):
+        indent = match[1].decode()
     return f"{json.dumps(document, indent=indent, ensure_ascii=False)}\n".encode()
 
 
@@ -141,7 +141,7 @@ def place_of_copy(path: Path) -> Path:
 
 
 @contextmanager
-def _told(folder: Path) -> Iterator[None]:
+def _report_unwritable(folder: Path) -> Iterator[None]:
     """Say which file the system would not let us write."""
     try:
         yield
