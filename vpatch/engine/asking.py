@@ -42,10 +42,10 @@ def python_named(typed: str) -> Path:
     Raises:
         UsageError: there is no such program.
     """
-    found = shutil.which(typed)
-    if found is None:
+    program = shutil.which(typed)
+    if program is None:
         raise no_python(f"{typed} is not a Python")
-    return Path(found).absolute()
+    return Path(program).absolute()
 
 
 @dataclass(frozen=True)

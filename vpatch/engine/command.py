@@ -50,7 +50,7 @@ def find_command(words: Sequence[str], environment: Mapping[str, str]) -> FoundC
     Raises:
         UsageError: there is no such program, or its Python ignores PYTHONPATH.
     """
-    program = _found(words[0], environment)
+    program = _find_program(words[0], environment)
     if program is None:
         raise UsageError(
             f"there is no program {words[0]}",
@@ -78,7 +78,7 @@ def find_command(words: Sequence[str], environment: Mapping[str, str]) -> FoundC
 
 def default_python(environment: Mapping[str, str]) -> Path | None:
     """Return the Python that a shell script would start."""
-    return _found("python3", environment) or _found("python", environment)
+    return _find_program("python3", environment) or _find_program("python", environment)
 
 
 def find_python(typed: str, environment: Mapping[str, str]) -> Path:
@@ -87,10 +87,10 @@ def find_python(typed: str, environment: Mapping[str, str]) -> Path:
     Raises:
         UsageError: there is no such program.
     """
-    found = _found(typed, environment)
-    if found is None:
+    program = _find_program(typed, environment)
+    if program is None:
         raise no_python(f"{typed} is not a Python")
-    return found
+    return program
 
 
 def is_binary(program: Path) -> bool:
@@ -170,20 +170,20 @@ def _interpreter(
         words = [words[0], *words[1:]] if words else []
     if not words or not _PYTHON.fullmatch(Path(words[0]).name):
         return None
-    found = _found(words[0], environment)
-    if found is None:
+    program = _find_program(words[0], environment)
+    if program is None:
         raise UsageError(
             f"its first line names {words[0]}, and there is no such program",
             hint="install it again, or activate its environment",
             code="engine.no-command",
         )
-    return found, tuple(words[1:])
+    return program, tuple(words[1:])
 
 
-def _found(name: str, environment: Mapping[str, str]) -> Path | None:
-    found = shutil.which(name, path=environment.get("PATH", os.defpath))
+def _find_program(name: str, environment: Mapping[str, str]) -> Path | None:
+    path = shutil.which(name, path=environment.get("PATH", os.defpath))
     # No links are followed: by its own path, a Python finds the environment that it belongs to.
-    return None if found is None else Path(os.path.abspath(found))  # noqa: PTH100
+    return None if path is None else Path(os.path.abspath(path))  # noqa: PTH100
 
 
 def _head(program: Path) -> bytes:

@@ -90,7 +90,7 @@ def managed_engine(
     while True:
         with wait_for_lock(lock_file, exclusive=False, on_wait=tell):
             if (folder / _COMPLETE).exists():
-                yield replace(_located(folder / "bin" / "python", kind), fresh=fresh)
+                yield replace(_locate(folder / "bin" / "python", kind), fresh=fresh)
                 return
         if offline:
             raise EngineError(
@@ -236,7 +236,7 @@ def _make(kind: Kind, version: str, folder: Path, progress: Progress) -> None:
         shutil.rmtree(folder)  # what an interrupted run left
     try:
         fill(kind, version, folder, progress)
-        engine = _located(folder / "bin" / "python", kind)
+        engine = _locate(folder / "bin" / "python", kind)
         if engine.version != version:
             raise VpatchError(
                 f"it has vLLM {engine.version}, not {version}",
@@ -255,25 +255,25 @@ def _make(kind: Kind, version: str, folder: Path, progress: Progress) -> None:
             shutil.rmtree(folder)
 
 
-def _located(python: Path, kind: Kind) -> Engine:
+def _locate(python: Path, kind: Kind) -> Engine:
     """An environment that vpatch made: where its vLLM lies need not be asked."""
-    found = list(python.parent.parent.glob("lib/python3*/site-packages/vllm"))
-    if len(found) != 1:
+    packages = list(python.parent.parent.glob("lib/python3*/site-packages/vllm"))
+    if len(packages) != 1:
         raise VpatchError(
             "it has no vLLM",
             where=str(python),
             hint="run vpatch cache clear, then run the command again",
             code="engine.damaged",
         )
-    return Engine(python, found[0], kind, _version_of(found[0]), made=True)
+    return Engine(python, packages[0], kind, _version_of(packages[0]), made=True)
 
 
 def _version_of(package: Path) -> str:
     """The release, without importing it, and without the local part that a platform appends."""
     file = package / "_version.py"
     text = file.read_text("utf-8", "replace") if file.is_file() else ""
-    found = re.search(r"^__version__ = .*?'([^']+)'", text, re.MULTILINE)
-    version = read_version(found[1]) if found else None
+    match = re.search(r"^__version__ = .*?'([^']+)'", text, re.MULTILINE)
+    version = read_version(match[1]) if match else None
     if version is None:
         raise UsageError(
             "it does not say its version",

@@ -21,7 +21,7 @@ class ProcessFamily:
 
     def alive(self) -> list[psutil.Process]:
         """Return those that live."""
-        return [found for found in psutil.process_iter() if self._is_mine(found)]
+        return [process for process in psutil.process_iter() if self._is_mine(process)]
 
     def memory(self) -> int:
         """Return the bytes that all of them hold together; what they share counts once."""

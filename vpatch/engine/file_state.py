@@ -37,7 +37,7 @@ def state_of_environment(python: Path, path: Iterable[str]) -> str:
     """
     watched = [str(python), os.path.realpath(python), f"{python.parent.parent}/pyvenv.cfg"]
     for place in path:
-        watched += [place, *_deciding(place)]
+        watched += [place, *_deciding_paths(place)]
     rows = (f"{one}\0{_kind(one)}\n" for one in watched)
     return hashlib.sha256("".join(rows).encode(errors="surrogateescape")).hexdigest()
 
@@ -64,22 +64,22 @@ def files_below(folder: Path) -> Iterator[tuple[str, str]]:
                     waiting.append((f"{prefix}{entry.name}/", entry.path))
 
 
-def _deciding(place: str) -> list[str]:
+def _deciding_paths(place: str) -> list[str]:
     """Return what is in a folder of the path and decides; the times of the folder say too much."""
     try:
         with os.scandir(place) as entries:
             names = sorted(entry.name for entry in entries)
     except OSError:
         return []  # a folder that is not there, or an archive
-    found: list[str] = []
+    paths: list[str] = []
     for name in names:
         if name.endswith(_DECIDING) or name.startswith(_CUSTOMISING):
-            found.append(f"{place}/{name}")
+            paths.append(f"{place}/{name}")
         elif name.lower().startswith("vllm"):
-            found.append(f"{place}/{name}")
+            paths.append(f"{place}/{name}")
             if name.endswith(".dist-info"):
-                found += [f"{place}/{name}/{file}" for file in _OF_INFO]
-    return found
+                paths += [f"{place}/{name}/{file}" for file in _OF_INFO]
+    return paths
 
 
 def _kind(path: str) -> str:
@@ -89,7 +89,7 @@ def _kind(path: str) -> str:
 
 def _state(path: str) -> str:
     try:
-        found = os.stat(path)  # noqa: PTH116 - thousands of files, and Path takes twice as long
+        stat = os.stat(path)  # noqa: PTH116 - thousands of files, and Path takes twice as long
     except OSError:
         return "absent"
-    return f"{found.st_mode} {found.st_size} {found.st_mtime_ns} {found.st_ctime_ns} {found.st_ino}"
+    return f"{stat.st_mode} {stat.st_size} {stat.st_mtime_ns} {stat.st_ctime_ns} {stat.st_ino}"

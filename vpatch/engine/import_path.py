@@ -140,7 +140,7 @@ def _import_path(plain: dict[str, Any], live: dict[str, Any]) -> ImportPath:
         for name in map(str, live["loaded"])
     ]
     importers += [
-        f"{_named(str(name))} has a part in the import of {int(count)} modules"
+        f"{_printable(str(name))} has a part in the import of {int(count)} modules"
         for name, count in live["importers"].items()
     ]
     if live["places"] != plain["places"] or live["origin"] != plain["origin"]:
@@ -159,5 +159,5 @@ def _import_path(plain: dict[str, Any], live: dict[str, Any]) -> ImportPath:
     )
 
 
-def _named(importer: str) -> str:
+def _printable(importer: str) -> str:
     return json.dumps(importer) if not importer.isprintable() else importer

@@ -146,10 +146,10 @@ def _run(folder: Path, command: Sequence[str | Path], progress: Progress) -> Non
         if task:
             task.done()
         if code != 0:
-            raise _failed(folder, code, log)
+            raise _failure(folder, code, log)
 
 
-def _failed(folder: Path, code: int | None, log: Path) -> VpatchError:
+def _failure(folder: Path, code: int | None, log: Path) -> VpatchError:
     text = log.read_text(encoding="utf-8", errors="replace")
     missing = _VERSIONS.search(text)
     if missing and (nearest := _nearest(missing[1], missing[2].split(", "))):
@@ -172,8 +172,8 @@ def _failed(folder: Path, code: int | None, log: Path) -> VpatchError:
 def _nearest(version: str, others: list[str]) -> str | None:
     """Return the last release before a version; where there is none, the first after it."""
     wanted = Version(version)
-    found = [one for other in others if (one := read_version(other)) is not None]
-    releases = sorted(one for one in found if not one.is_prerelease and one != wanted)
+    versions = [one for other in others if (one := read_version(other)) is not None]
+    releases = sorted(one for one in versions if not one.is_prerelease and one != wanted)
     earlier = [one for one in releases if one < wanted]
     chosen = earlier[-1:] or releases[:1]
     return str(chosen[0]) if chosen else None

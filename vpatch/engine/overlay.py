@@ -84,21 +84,21 @@ def touched_as_released(engine: Engine, changes: Mapping[str, Change]) -> dict[s
 
 def differing(engine: Engine, released: Mapping[str, bytes]) -> dict[str, Change]:
     """Return what turns files of an engine into those of a release; see `as_released`."""
-    found: dict[str, Change] = {}
+    changes: dict[str, Change] = {}
     for path, content in released.items() if engine.made else ():
         installed = engine.package.parent / path
         own = installed.read_bytes() if installed.is_file() else content
         if own != content:
-            found[path] = Change(own, content)
-    return found
+            changes[path] = Change(own, content)
+    return changes
 
 
 def on_top(below: Mapping[str, Change], changes: Mapping[str, Change]) -> dict[str, Change]:
     """Return changes of files that other changes have changed before."""
-    found = dict(below)
+    all_changes = dict(below)
     for path, change in changes.items():
-        found[path] = Change(below[path].before, change.after) if path in below else change
-    return found
+        all_changes[path] = Change(below[path].before, change.after) if path in below else change
+    return all_changes
 
 
 def _link_bytecode(source: Path, target: Path, replaced: set[str], relative: Path) -> None:
@@ -114,10 +114,10 @@ def _link_bytecode(source: Path, target: Path, replaced: set[str], relative: Pat
 def _check(package: Path, changes: Mapping[str, Change]) -> None:
     for path, change in changes.items():
         installed = package.parent / path
-        found = installed.read_bytes() if installed.is_file() else None
-        if found != change.before:
+        content = installed.read_bytes() if installed.is_file() else None
+        if content != change.before:
             raise OverlayError(
-                f"the installed file is {_digest(found)}, and the tree's is "
+                f"the installed file is {_digest(content)}, and the tree's is "
                 f"{_digest(change.before)}",
                 where=str(installed),
                 hint="use an environment with an unmodified vLLM of the tree's version",

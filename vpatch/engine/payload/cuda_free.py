@@ -97,11 +97,11 @@ def record(path: Path, name: str) -> None:
     digest = base64.urlsafe_b64encode(hashlib.sha256(content).digest()).decode().rstrip("=")
     listed = path.with_name("RECORD")
     lines = listed.read_text(encoding="utf-8").splitlines()
-    found = [
+    entries = [
         f"{name},sha256={digest},{len(content)}" if line.startswith(f"{name},") else line
         for line in lines
     ]
-    listed.write_text("".join(f"{line}\n" for line in found), encoding="utf-8")
+    listed.write_text("".join(f"{line}\n" for line in entries), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -43,5 +43,5 @@ def _is_taken(file: Path) -> bool:
 
 
 if __name__ == "__main__":
-    found = digests_of(json.loads(Path(sys.argv[1]).read_text(encoding="utf-8")))
-    Path(sys.argv[2]).write_text(json.dumps(found), encoding="utf-8")
+    digests = digests_of(json.loads(Path(sys.argv[1]).read_text(encoding="utf-8")))
+    Path(sys.argv[2]).write_text(json.dumps(digests), encoding="utf-8")

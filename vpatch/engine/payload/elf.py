@@ -136,9 +136,9 @@ class _Strings:
         self.data = bytearray(b"\0")
 
     def place(self, text: str) -> int:
-        found = len(self.data)
+        offset = len(self.data)
         self.data += text.encode() + b"\0"
-        return found
+        return offset
 
 
 def _append(image: bytearray, block: bytes, alignment: int = 16) -> int:
@@ -157,25 +157,25 @@ def _hash_table(symbols: int) -> bytes:
 def _numbers(functions: list[Function], versions: list[str]) -> bytes:
     """Return the number of each symbol's version; 1 is for what has no version."""
     numbers = {None: 1} | {version: number for number, version in enumerate(versions, 2)}
-    found = [numbers[version] for _, version in functions]
-    return struct.pack(f"<{1 + len(found)}H", 0, *found)
+    version_numbers = [numbers[version] for _, version in functions]
+    return struct.pack(f"<{1 + len(version_numbers)}H", 0, *version_numbers)
 
 
 def _definitions(versions: list[str], strings: _Strings) -> bytes:
     """Return the versions that a library has; the first is the library itself."""
-    found = b""
+    table = b""
     size = _DEFINITION.size + _DEFINED_NAME.size
     for number, name in enumerate(versions, 1):
         base, last = number == 1, number == len(versions)
         head = (1, int(base), number, 1, _hash_of(name), _DEFINITION.size, 0 if last else size)
-        found += _DEFINITION.pack(*head) + _DEFINED_NAME.pack(strings.place(name), 0)
-    return found
+        table += _DEFINITION.pack(*head) + _DEFINED_NAME.pack(strings.place(name), 0)
+    return table
 
 
 def _hash_of(name: str) -> int:
-    found = 0
+    digest = 0
     for letter in name.encode():
-        found = (found << 4) + letter
-        high = found & 0xF0000000
-        found = (found ^ high >> 24) & ~high
-    return found
+        digest = (digest << 4) + letter
+        high = digest & 0xF0000000
+        digest = (digest ^ high >> 24) & ~high
+    return digest

@@ -57,11 +57,11 @@ def main() -> None:
         )
         sampling = vllm.SamplingParams(temperature=0, max_tokens=1, detokenize=False)
         (answer,) = llm.generate([{"prompt_token_ids": [5, 17]}], sampling, use_tqdm=False)
-        found: dict[str, object] = {"tokens": len(answer.outputs[0].token_ids)}
+        report: dict[str, object] = {"tokens": len(answer.outputs[0].token_ids)}
     except BaseException as error:  # noqa: BLE001 - whatever it is, the package is named
         traceback.print_exc()
-        found = {"doing": doing, "package": culprit(error), "error": in_one_line(error)}
-    print("\nvpatch:" + json.dumps(found), flush=True)  # noqa: T201
+        report = {"doing": doing, "package": culprit(error), "error": in_one_line(error)}
+    print("\nvpatch:" + json.dumps(report), flush=True)  # noqa: T201
 
 
 def culprit(error: BaseException) -> str | None:

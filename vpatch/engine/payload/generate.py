@@ -44,10 +44,10 @@ def _generate(job: dict[str, Any], tell: Any) -> None:
     import vllm
 
     llm = vllm.LLM(**job["engine"], disable_log_stats=False)
-    speculative = llm.llm_engine.vllm_config.speculative_config
-    told = speculative and {"method": speculative.method, "k": speculative.num_speculative_tokens}
+    config = llm.llm_engine.vllm_config.speculative_config
+    speculation = config and {"method": config.method, "k": config.num_speculative_tokens}
     seconds = time.monotonic() - begun
-    tell("loaded", seconds=seconds, version=vllm.__version__, speculative=told)
+    tell("loaded", seconds=seconds, version=vllm.__version__, speculative=speculation)
     _beat_each_step(llm.llm_engine, tell)
     # What compiles or is allocated at the first request is not the speed that is asked about.
     sampling = vllm.SamplingParams(**job["sampling"] | {"max_tokens": 2})
@@ -88,13 +88,13 @@ def _pass(llm: Any, prompts: list[Any], sampling: Any) -> list[Any]:
 
 def _beat_each_step(engine: Any, tell: Any) -> None:
     """Tell of the steps of the engine: where it hangs, they end."""
-    step, told = engine.step, 0.0
+    step, last_beat = engine.step, 0.0
 
     def stepping() -> Any:
-        nonlocal told
-        if time.monotonic() - told > _BEAT_SECONDS:
+        nonlocal last_beat
+        if time.monotonic() - last_beat > _BEAT_SECONDS:
             tell("step")
-            told = time.monotonic()
+            last_beat = time.monotonic()
         return step()
 
     engine.step = stepping

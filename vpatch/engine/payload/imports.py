@@ -16,12 +16,12 @@ from pathlib import Path
 
 
 def missing(job: dict[str, list[str]]) -> dict[str, str]:
-    found: dict[str, str] = {}
+    errors: dict[str, str] = {}
     for module in job["modules"]:
         try:
             importlib.import_module(module)
         except Exception as error:  # noqa: BLE001 - whatever a module raises is what is asked for
-            found[module] = f"{type(error).__name__}: {error}"
+            errors[module] = f"{type(error).__name__}: {error}"
     for operator in job["operators"]:
         import torch
 
@@ -29,8 +29,8 @@ def missing(job: dict[str, list[str]]) -> dict[str, str]:
         try:
             getattr(getattr(torch.ops, namespace), name)
         except AttributeError as error:
-            found[operator] = str(error)
-    return found
+            errors[operator] = str(error)
+    return errors
 
 
 def _answer(job: dict[str, list[str]], file: Path) -> None:

@@ -28,7 +28,7 @@ def requirements(
     metadata: bytes, *, exact: bool = False, unneeded: Collection[str] = UNNEEDED
 ) -> list[str]:
     """Return the requirements; `exact` keeps torch's local version, as +cpu."""
-    found = []
+    lines = []
     for text in email.message_from_bytes(metadata).get_all("Requires-Dist", []):
         requirement = Requirement(text)
         wanted = requirement.marker is None or requirement.marker.evaluate({"extra": ""})
@@ -38,8 +38,8 @@ def requirements(
         if requirement.name == "torch" and not exact:
             public = re.sub(r"\+[\w.]+", "", str(requirement.specifier))
             requirement.specifier = SpecifierSet(public)
-        found.append(str(requirement))
-    return found
+        lines.append(str(requirement))
+    return lines
 
 
 def metadata_of(wheel: str) -> bytes:
@@ -49,13 +49,13 @@ def metadata_of(wheel: str) -> bytes:
 
 
 def name_of(requirement: str) -> str:
-    found = _NAME.match(requirement)
-    return found[0] if found else ""
+    match = _NAME.match(requirement)
+    return match[0] if match else ""
 
 
 def main() -> None:
-    found = requirements(metadata_of(sys.argv[1]))
-    sys.stdout.write("".join(f"{line}\n" for line in found))
+    lines = requirements(metadata_of(sys.argv[1]))
+    sys.stdout.write("".join(f"{line}\n" for line in lines))
 
 
 if __name__ == "__main__":

@@ -15,15 +15,15 @@ from pathlib import Path
 
 def main() -> None:
     warnings.simplefilter("ignore")
-    folder, found = Path(sys.argv[1]), []
+    folder, faults = Path(sys.argv[1]), []
     for file in sorted(folder.rglob("*.py")):
         path = file.relative_to(folder).as_posix()
         try:
             compile(file.read_bytes(), path, "exec", dont_inherit=True)
         except (SyntaxError, ValueError) as error:
             line = error.lineno if isinstance(error, SyntaxError) else None
-            found.append([path, line, getattr(error, "msg", None) or str(error)])
-    print("\nvpatch:" + json.dumps(found))  # noqa: T201
+            faults.append([path, line, getattr(error, "msg", None) or str(error)])
+    print("\nvpatch:" + json.dumps(faults))  # noqa: T201
 
 
 if __name__ == "__main__":

@@ -158,8 +158,8 @@ def _tensors() -> Tensors:
     shared = {"embed.weight": embedding, "head.weight": head}
     # Both are in real checkpoints too, once more; vLLM reads them and then shares the trunk's.
     shared |= {"mtp.0.emb.tok_emb.weight": embedding, "mtp.0.head.weight": head}
-    found = {name: tensor.to(torch.bfloat16) for name, tensor in shared.items()}
-    found |= {"norm.weight": ones(_HIDDEN)} | _collapse(make, "hc_head")
+    tensors = {name: tensor.to(torch.bfloat16) for name, tensor in shared.items()}
+    tensors |= {"norm.weight": ones(_HIDDEN)} | _collapse(make, "hc_head")
     for i, ratio in enumerate(_RATIOS[:_LAYERS]):
         layer = _attention(make, ratio, quantised=True) | _experts(make, quantised=True)
         if i < _HASH_LAYERS:
@@ -167,60 +167,60 @@ def _tensors() -> Tensors:
             layer["ffn.gate.tid2eid"] = table.to(torch.int32)
         else:
             layer["ffn.gate.bias"] = make.normal(_EXPERTS)
-        found |= under(f"layers.{i}", layer)
-    return found | under("mtp.0", _mtp(make))
+        tensors |= under(f"layers.{i}", layer)
+    return tensors | under("mtp.0", _mtp(make))
 
 
 def _mtp(make: Formats) -> Tensors:
-    found = _attention(make, _RATIOS[-1], quantised=False) | _experts(make, quantised=False)
-    found["ffn.gate.bias"] = make.normal(_EXPERTS)
+    tensors = _attention(make, _RATIOS[-1], quantised=False) | _experts(make, quantised=False)
+    tensors["ffn.gate.bias"] = make.normal(_EXPERTS)
     for name in ("enorm", "hnorm", "norm"):
-        found[f"{name}.weight"] = ones(_HIDDEN)
-    found["e_proj.weight"] = torch.eye(_HIDDEN, dtype=torch.bfloat16)
-    found |= _collapse(make, "hc_head")
-    return found | under("h_proj", make.bf16(_HIDDEN, _HIDDEN, _NOISE))
+        tensors[f"{name}.weight"] = ones(_HIDDEN)
+    tensors["e_proj.weight"] = torch.eye(_HIDDEN, dtype=torch.bfloat16)
+    tensors |= _collapse(make, "hc_head")
+    return tensors | under("h_proj", make.bf16(_HIDDEN, _HIDDEN, _NOISE))
 
 
 def _attention(make: Formats, ratio: int, *, quantised: bool) -> Tensors:
     """Return an attention with its norm and mHC. `ratio`: tokens in a compressed row."""
     linear = make.fp8 if quantised else make.bf16
-    found = _mixing(make, "attn") | {
+    tensors = _mixing(make, "attn") | {
         "attn.attn_sink": torch.zeros(_HEADS),
         "attn.q_norm.weight": ones(_Q_RANK),
         "attn.kv_norm.weight": ones(_HEAD),
     }
-    found |= under("attn.wq_a", linear(_Q_RANK, _HIDDEN))
-    found |= under("attn.wq_b", linear(_HEADS * _HEAD, _Q_RANK))
-    found |= under("attn.wkv", linear(_HEAD, _HIDDEN))
-    found |= under("attn.wo_a", linear(_GROUPS * _O_RANK, _HEADS * _HEAD // _GROUPS))
-    found |= under("attn.wo_b", linear(_HIDDEN, _GROUPS * _O_RANK, _NOISE))
+    tensors |= under("attn.wq_a", linear(_Q_RANK, _HIDDEN))
+    tensors |= under("attn.wq_b", linear(_HEADS * _HEAD, _Q_RANK))
+    tensors |= under("attn.wkv", linear(_HEAD, _HIDDEN))
+    tensors |= under("attn.wo_a", linear(_GROUPS * _O_RANK, _HEADS * _HEAD // _GROUPS))
+    tensors |= under("attn.wo_b", linear(_HIDDEN, _GROUPS * _O_RANK, _NOISE))
     if ratio:
-        found |= under("attn.compressor", _compressor(make, _HEAD, ratio))
+        tensors |= under("attn.compressor", _compressor(make, _HEAD, ratio))
     if ratio == 4:  # noqa: PLR2004 - rows of 4 tokens are many, and an indexer chooses
         index = _compressor(make, _INDEX_HEAD, ratio)
-        found |= under("attn.indexer.compressor", index)
-        found |= under("attn.indexer.wq_b", linear(_INDEX_HEADS * _INDEX_HEAD, _Q_RANK))
-        found |= under("attn.indexer.weights_proj", make.bf16(_INDEX_HEADS, _HIDDEN))
-    return found
+        tensors |= under("attn.indexer.compressor", index)
+        tensors |= under("attn.indexer.wq_b", linear(_INDEX_HEADS * _INDEX_HEAD, _Q_RANK))
+        tensors |= under("attn.indexer.weights_proj", make.bf16(_INDEX_HEADS, _HIDDEN))
+    return tensors
 
 
 def _compressor(make: Formats, head: int, ratio: int) -> Tensors:
     width = head * (2 if ratio == 4 else 1)  # noqa: PLR2004 - rows of 4 overlap
-    found = {"ape": make.normal(ratio, width), "norm.weight": ones(head)}
+    tensors = {"ape": make.normal(ratio, width), "norm.weight": ones(head)}
     for name in ("wkv", "wgate"):
-        found |= under(name, make.bf16(width, _HIDDEN))
-    return found
+        tensors |= under(name, make.bf16(width, _HIDDEN))
+    return tensors
 
 
 def _experts(make: Formats, *, quantised: bool) -> Tensors:
-    found = _mixing(make, "ffn") | under("ffn.gate", make.bf16(_EXPERTS, _HIDDEN))
+    tensors = _mixing(make, "ffn") | under("ffn.gate", make.bf16(_EXPERTS, _HIDDEN))
     routed = make.int4 if quantised else make.bf16
     experts = [(f"experts.{i}", routed) for i in range(_EXPERTS)]
     for name, linear in (("shared_experts", make.bf16), *experts):
         for part in ("w1", "w3"):
-            found |= under(f"ffn.{name}.{part}", linear(_INTERMEDIATE, _HIDDEN))
-        found |= under(f"ffn.{name}.w2", linear(_HIDDEN, _INTERMEDIATE, _NOISE))
-    return found
+            tensors |= under(f"ffn.{name}.{part}", linear(_INTERMEDIATE, _HIDDEN))
+        tensors |= under(f"ffn.{name}.w2", linear(_HIDDEN, _INTERMEDIATE, _NOISE))
+    return tensors
 
 
 def _mixing(make: Formats, part: str) -> Tensors:

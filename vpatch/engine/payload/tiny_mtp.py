@@ -76,7 +76,7 @@ def write_checkpoint(folder: Path, *, acceptance: str = "all", gap: float | None
 def _tensors(acceptance: str, gap: float | None) -> dict[str, torch.Tensor]:
     ones = torch.ones(_HIDDEN)
     embedding = torch.cat([torch.eye(VOCABULARY), torch.zeros(VOCABULARY, VOCABULARY)], dim=1)
-    found = {
+    tensors = {
         "model.embed_tokens.weight": embedding,
         "lm_head.weight": _head(gap),
         "model.norm.weight": ones,
@@ -86,8 +86,8 @@ def _tensors(acceptance: str, gap: float | None) -> dict[str, torch.Tensor]:
         "model.mtp_layers.0.final_layernorm.weight": ones,
     }
     for prefix in (*(f"model.layers.{i}" for i in range(_LAYERS)), "model.mtp_layers.0"):
-        found |= _idle_layer(prefix)
-    return found
+        tensors |= _idle_layer(prefix)
+    return tensors
 
 
 def _head(gap: float | None) -> torch.Tensor:

@@ -57,15 +57,15 @@ def taken_from(
     file = root / "tests" / path
     _find_tests_in(*([Path(os.environ[helpers])] if helpers else []), root)
     tree = ast.parse(file.read_bytes())
-    bindings = {name: node for node in tree.body for name in _bound(node)}
+    bindings = {name: node for node in tree.body for name in _bindings(node)}
     tests = [name for name in bindings if name.startswith(("test_", "Test"))]
     _keep_methods(bindings, wanted)
-    used = _used(bindings, [name.partition(".")[0] for name in wanted] or tests, file)
+    used = _find_used(bindings, [name.partition(".")[0] for name in wanted] or tests, file)
     module = ModuleType(".".join(["tests", *Path(path).with_suffix("").parts]))
     module.__dict__.update(__file__=str(file), __package__=module.__name__.rpartition(".")[0])
     sys.modules[module.__name__] = module
     for node in tree.body:
-        names = [name for name in _bound(node) if name in used]
+        names = [name for name in _bindings(node) if name in used]
         if isinstance(node, ast.Import | ast.ImportFrom):
             _import(node, used, module, moved or {})
         elif names:
@@ -85,7 +85,7 @@ def _find_tests_in(*roots: Path) -> None:
     package.__path__ = [str(root / "tests") for root in roots] + known
 
 
-def _bound(node: ast.stmt) -> Iterator[str]:
+def _bindings(node: ast.stmt) -> Iterator[str]:
     """Yield the names that a statement of a module defines."""
     if isinstance(node, _DEFINITIONS):
         yield node.name
@@ -109,19 +109,19 @@ def _keep_methods(bindings: Mapping[str, ast.stmt], wanted: tuple[str, ...]) -> 
         if not isinstance(node, ast.ClassDef):
             raise ValueError(f"there is no class {scope}: correct the name of the test")  # noqa: TRY004
         methods = {part.name for part in node.body if isinstance(part, _FUNCTIONS)}
-        kept = {name.partition(".")[2] for name in wanted if name.startswith(f"{scope}.")}
-        if unknown := kept - methods:
+        tests = {name.partition(".")[2] for name in wanted if name.startswith(f"{scope}.")}
+        if unknown := tests - methods:
             raise ValueError(f"{scope} has no {', '.join(sorted(unknown))}: correct the name")
         node.body = [
             part
             for part in node.body
             if not isinstance(part, _FUNCTIONS)
             or not part.name.startswith("test_")
-            or part.name in kept
+            or part.name in tests
         ]
 
 
-def _used(bindings: Mapping[str, ast.stmt], wanted: list[str], file: Path) -> set[str]:
+def _find_used(bindings: Mapping[str, ast.stmt], wanted: list[str], file: Path) -> set[str]:
     """Return the names that tests need, by which statements the file defines them."""
     if unknown := [name for name in wanted if name not in bindings]:
         raise ValueError(f"{file} has no {', '.join(unknown)}: correct the name")
