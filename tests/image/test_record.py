@@ -12,7 +12,7 @@ from tests.helpers import fails
 from tests.image.locks import lock_of_files
 from vpatch.checkout.lockfile import LockedImage
 from vpatch.engine.environment import probed
-from vpatch.image.asking import _shaped
+from vpatch.image.asking import _shape
 from vpatch.image.context import LOCK, TREES, Payload
 from vpatch.image.record import recorded
 from vpatch.image.running import look_at
@@ -154,13 +154,13 @@ def test_a_list_of_packages_that_is_none(pip):
 )  # fmt: skip
 def test_an_answer_of_an_image_that_has_another_shape(change):
     whole = {"package": None, "problems": [], "imports": {}, "probes": {}}
-    assert _shaped(whole) == whole
+    assert _shape(whole) == whole
     with pytest.raises((AttributeError, LookupError, TypeError, ValueError)):
-        _shaped(whole | change)
+        _shape(whole | change)
 
 
 def test_an_answer_of_an_image_is_cut():
-    found = _shaped(
+    found = _shape(
         {"package": "p" * 9999, "problems": [{"path": "x" * 9999, "what": "y"}] * 9999}
         | {"imports": {"m": "w" * 9999}, "probes": {}}
     )

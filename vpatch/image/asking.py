@@ -43,9 +43,9 @@ def answer_of(container: Container, name: str) -> ImageAnswer:
     code = container.wait(_SECONDS)
     answer = container.read(f"/{_FOLDER}/result") if code == 0 else None
     if answer is None:
-        said = container.logs()
+        log = container.logs()
         how = f"did not end in {_SECONDS:g} s" if code is None else f"ended with {code}"
-        lines = "\n".join(said.decode(errors="replace").splitlines()[-_SHOWN:])
+        lines = "\n".join(log.decode(errors="replace").splitlines()[-_SHOWN:])
         raise VpatchError(
             f"its Python {how}:\n{lines}",
             where=name,
@@ -53,7 +53,7 @@ def answer_of(container: Container, name: str) -> ImageAnswer:
             code="image.python-failed",
         )
     try:
-        return _shaped(parse_json(answer))
+        return _shape(parse_json(answer))
     except (ValueError, AttributeError, LookupError, TypeError):
         pass  # said below: whatever it is, its Python did not write what the script writes
     raise VpatchError(
@@ -64,7 +64,7 @@ def answer_of(container: Container, name: str) -> ImageAnswer:
     )
 
 
-def _shaped(answer: Any) -> ImageAnswer:
+def _shape(answer: Any) -> ImageAnswer:
     """Return of an answer what the script writes, as it writes it."""
     package = answer["package"]
     return {

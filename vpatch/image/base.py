@@ -80,10 +80,10 @@ def choose(
     if mode != "source":
         default = known.base if known else default_base(mode, release_of(lock))
         return Choice(mode, base or default, known=None if repin else known, repin=repin)
-    found = bases(needed(checkout), {**arguments, **({FINAL: base} if base else {})})
-    if repin or (known and known.base != found[FINAL]):
+    base_names = bases(needed(checkout), {**arguments, **({FINAL: base} if base else {})})
+    if repin or (known and known.base != base_names[FINAL]):
         known = None
-    return Choice(mode, found[FINAL], found, known, repin)
+    return Choice(mode, base_names[FINAL], base_names, known, repin)
 
 
 def refuse_network(choice: Choice) -> None:

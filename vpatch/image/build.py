@@ -135,13 +135,13 @@ def overlay_build(payload: Payload, settings: BuildSettings, below: str, workdir
 def _refuse_idle(mode: ImageMode, settings: BuildSettings) -> None:
     """Refuse what would be without effect: somebody relies on it."""
     if mode == "overlay":
-        given = {
+        options = {
             "--network": settings.network,
             "--secret": settings.secrets,
             "--certificate": settings.certificates,
             "--build-arg": settings.arguments,
         }
-        idle = [option for option, value in given.items() if value]
+        idle = [option for option, value in options.items() if value]
         if idle:
             raise UsageError(
                 f"an overlay fetches nothing and takes no arguments, so {', '.join(idle)} would "
@@ -178,6 +178,6 @@ def _clone(payload: Payload, checkout: Path | None, context: Path) -> Path:
 
 
 def _folder(workdir: Path, name: str) -> Path:
-    made = workdir / name
-    made.mkdir()
-    return made
+    folder = workdir / name
+    folder.mkdir()
+    return folder

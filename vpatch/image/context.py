@@ -208,7 +208,7 @@ def notice_of(what: str, lock: LockFile, plan: Plan) -> str:
         f"{what} has vLLM {release_of(lock)} with modified files.",
         "vLLM is licensed under the Apache License, Version 2.0; so are the modifications.",
         "",
-        *_modified(lock, plan),
+        *_modifications(lock, plan),
     ]
     return "\n".join(lines) + "\n"
 
@@ -221,12 +221,12 @@ def _notice_of_tree(other: TreePayload) -> str:
         f"This image has {source.tree} ({where}) with modified files.",
         "The modifications are under the license of that package.",
         "",
-        *_modified(other.lock, other.plan),
+        *_modifications(other.lock, other.plan),
     ]
     return "\n".join(lines) + "\n"
 
 
-def _modified(lock: LockFile, plan: Plan) -> list[str]:
+def _modifications(lock: LockFile, plan: Plan) -> list[str]:
     lines = []
     for file in lock.files:
         by = [p for p in lock.patches if any(f.path == file.path for f in p.files)]

@@ -120,7 +120,7 @@ def indexes(pip: PipSettings) -> dict[str, str]:
     Raises:
         UsageError: one has a password, or is not a URL.
     """
-    found = {}
+    arguments = {}
     for name, urls in (
         ("PIP_INDEX_URL", (pip.index_url,)),
         ("PIP_EXTRA_INDEX_URL", pip.extra_index_urls),
@@ -133,14 +133,14 @@ def indexes(pip: PipSettings) -> dict[str, str]:
                 code="image.password-in-settings",
             )
         if known:
-            found[name] = " ".join(known)
-    return found
+            arguments[name] = " ".join(known)
+    return arguments
 
 
 def _without_mounts(text: str) -> str:
     """A Dockerfile for the engine's own builder, which knows no secrets."""
-    kept = []
+    lines = []
     for line in text.splitlines(keepends=True):
         before, mount, _ = line.partition(_MOUNT)
-        kept.append(f"{before}\\\n" if mount else line)
-    return "".join(kept)
+        lines.append(f"{before}\\\n" if mount else line)
+    return "".join(lines)

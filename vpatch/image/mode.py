@@ -59,15 +59,15 @@ def package_in(lock: LockFile, paths: Iterable[str]) -> str:
     """
     tree = lock.source.tree
     inits = (PurePosixPath(path).parts for path in paths if path.endswith("/__init__.py"))
-    found = {parts[0] for parts in inits if len(parts) == 2} - _NEVER_INSTALLED  # noqa: PLR2004
+    packages = {parts[0] for parts in inits if len(parts) == 2} - _NEVER_INSTALLED  # noqa: PLR2004
     named = tree.replace("-", "_")
-    if named in found:
+    if named in packages:
         return named
-    if len(found) == 1:
-        return found.pop()
-    said = f"several packages ({', '.join(sorted(found))})" if found else "no package"
+    if len(packages) == 1:
+        return packages.pop()
+    what = f"several packages ({', '.join(sorted(packages))})" if packages else "no package"
     raise ModeError(
-        f"the tree has {said} at its root, so it is not known what to put files over",
+        f"the tree has {what} at its root, so it is not known what to put files over",
         where=tree,
         hint="leave out the tree; a package below src cannot be patched in an image",
     )
@@ -83,7 +83,7 @@ def refuse_built(lock: LockFile, package: str) -> None:
     if built:
         raise ModeError(
             f"an image takes only Python files of the package {package} from the tree "
-            f"{lock.source.tree}, but the patches change {_listed(built)}",
+            f"{lock.source.tree}, but the patches change {_list(built)}",
             where=", ".join(_patches_of(lock, built)),
             hint="leave out these patches, or build that package yourself and name an image that "
             "has it as --base",
@@ -103,7 +103,7 @@ def choose_mode(
     built = to_build(lock)
     if asked in ("overlay", "cpu") and built:
         raise ModeError(
-            f"an image in the mode {asked} cannot carry files that need a build: {_listed(built)}",
+            f"an image in the mode {asked} cannot carry files that need a build: {_list(built)}",
             where=", ".join(_patches_of(lock, built)),
             hint="use --mode source, or leave out these patches",
         )
@@ -118,6 +118,6 @@ def _patches_of(lock: LockFile, paths: Sequence[str]) -> list[str]:
     return [p.id for p in lock.patches if any(file.path in paths for file in p.files)]
 
 
-def _listed(paths: Sequence[str]) -> str:
+def _list(paths: Sequence[str]) -> str:
     more = f" and {len(paths) - _SHOWN} more" if len(paths) > _SHOWN else ""
     return ", ".join(paths[:_SHOWN]) + more

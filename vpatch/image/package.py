@@ -39,38 +39,38 @@ def parse_list(text: bytes | None, contents: str) -> dict[str, str] | None:
     """Return the list that an image carries; None where it is not the list that was locked."""
     if text is None or digest_of(text) != contents:
         return None
-    found: dict[str, str] = parse_json(text)
-    return found
+    digests: dict[str, str] = parse_json(text)
+    return digests
 
 
 def problems_of(
     lock: LockFile,
     name: str,
     package: str,
-    found: Mapping[str, str] | None,
+    digests: Mapping[str, str] | None,
     known: Mapping[str, str] | None,
 ) -> Iterator[Problem]:
     """Compare the files of a package with the lock.
 
-    `name` is that of the package, and `package` its folder. `found` are the digests of all its
+    `name` is that of the package, and `package` its folder. `digests` are those of all its
     files; `known` are those without the patches, if the image still has that list. A file that no
     patch touches must be as in `known`.
     """
-    if found is None:
+    if digests is None:
         yield Problem(package, "the package is missing")
         return
     laid = laid_over_digests(lock, name)
     patched = {inside(file.path): file for file in lock.files if file.path in laid}
     for path, file in sorted(patched.items()):
-        what = _patched(file, found.get(path), lock) or _bytecode(path, found)
+        what = _patched_problem(file, digests.get(path), lock) or _bytecode_problem(path, digests)
         if what:
             yield Problem(f"{package}/{path}", what, _patches_of(lock, file.path))
     if known is None:
         return
-    of_patches = {compiled for path in patched for compiled in bytecode_of(path, {*found, *known})}
-    for path in sorted((found.keys() | known.keys()) - patched.keys() - of_patches):
-        if found.get(path) != known.get(path):
-            what = _unpatched(found.get(path), known.get(path))
+    of_patches = {one for path in patched for one in bytecode_of(path, {*digests, *known})}
+    for path in sorted((digests.keys() | known.keys()) - patched.keys() - of_patches):
+        if digests.get(path) != known.get(path):
+            what = _unpatched_problem(digests.get(path), known.get(path))
             yield Problem(f"{package}/{path}", what)
 
 
@@ -87,30 +87,30 @@ def bytecode_of(path: str, files: set[str]) -> list[str]:
     return sorted(name for name in files if name == beside or name.startswith(start))
 
 
-def _patched(file: LockedFile, found: str | None, lock: LockFile) -> str | None:
-    if found == file.after:
+def _patched_problem(file: LockedFile, digest: str | None, lock: LockFile) -> str | None:
+    if digest == file.after:
         return None
-    if found is None:
+    if digest is None:
         return "it is missing"
-    if found == file.before:
+    if digest == file.before:
         name = "vLLM" if lock.source.tree == "vllm" else lock.source.tree
         return f"it is as before the patch: {name} was installed over it"
-    return f"it was changed: it is {found[:_SHOWN]}, and the lock has {file.after[:_SHOWN]}"
+    return f"it was changed: it is {digest[:_SHOWN]}, and the lock has {file.after[:_SHOWN]}"
 
 
-def _bytecode(path: str, found: Mapping[str, str]) -> str | None:
+def _bytecode_problem(path: str, digests: Mapping[str, str]) -> str | None:
     # A build empties it: only the image's own Python could tell whether it is of this source.
-    left = [name for name in bytecode_of(path, set(found)) if found[name] != _EMPTY]
-    names = [PurePosixPath(name).name for name in left]
+    stale = [name for name in bytecode_of(path, set(digests)) if digests[name] != _EMPTY]
+    names = [PurePosixPath(name).name for name in stale]
     return f"stale bytecode lies beside it: {', '.join(names)}" if names else None
 
 
-def _unpatched(found: str | None, known: str | None) -> str:
-    if found is None:
+def _unpatched_problem(digest: str | None, known: str | None) -> str:
+    if digest is None:
         return "it is missing, and no patch removes it"
     if known is None:
         return "it is neither of the base nor of a patch"
-    return f"it was changed, and no patch touches it: it is {found[:_SHOWN]}, not {known[:_SHOWN]}"
+    return f"it was changed, and no patch touches it: it is {digest[:_SHOWN]}, not {known[:_SHOWN]}"
 
 
 def _patches_of(lock: LockFile, path: str) -> tuple[str, ...]:

@@ -33,7 +33,7 @@ class Probe:
 def probes_of(plan: Plan) -> dict[str, list[Probe]]:
     """Return the probes of each patch that a plan takes, by its id; none where it has no names."""
     last = overall_changes(plan)
-    found = {}
+    by_patch = {}
     for decision in plan.taken:
         probes: list[Probe] = []
         for path, change in sorted(decision.changes.items()):
@@ -41,5 +41,5 @@ def probes_of(plan: Plan) -> dict[str, list[Probe]]:
             if module is not None:
                 there = names_of(last[path].after)
                 probes += [Probe(module, *key) for key in changed_names(change) if key in there]
-        found[decision.patch.id] = probes
-    return found
+        by_patch[decision.patch.id] = probes
+    return by_patch

@@ -76,7 +76,7 @@ def recorded(docker: Docker, below: str, payload: Payload) -> Payload:
                 hint="build it anew with --no-cache",
                 code="image.unreadable",
             ) from error
-    lists = {tree: list_text(found) for tree, found in digests.items()}
+    lists = {tree: list_text(files) for tree, files in digests.items()}
     contents = {tree: digest_of(text.encode()) for tree, text in lists.items()}
     if image.mode != "source":
         _refuse_other_contents(
@@ -111,11 +111,11 @@ def _digests(container: Container, folder: str, image: LockedImage) -> Mapping[s
 
 
 def _refuse_other_contents(
-    package: str, locked: str | None, found: str, image: LockedImage
+    package: str, locked: str | None, contents: str, image: LockedImage
 ) -> None:
-    if locked not in (None, found):
+    if locked not in (None, contents):
         raise VpatchError(
-            f"the locked package {package} is {locked}, and this one is {found}",
+            f"the locked package {package} is {locked}, and this one is {contents}",
             where=image.base,
             hint="use --repin to lock what is there now",
             code="image.base-changed",
@@ -158,8 +158,8 @@ def _refuse_other_release(text: bytes | None, image: LockedImage, release: str) 
 
     A vLLM that does not tell its release is left to the build, which compares its files.
     """
-    found = _VERSION.search(text or b"")
-    there = found[1].decode() if found else release
+    match = _VERSION.search(text or b"")
+    there = match[1].decode() if match else release
     if there != release:
         hint = f"name a --base with vLLM {release}"
         other = f", or apply the patches to {there} with --vllm {there}"
@@ -187,5 +187,5 @@ def _of_apt(text: bytes | None) -> tuple[LockedPackage, ...]:
 
 
 def _of_pip(text: bytes | None) -> tuple[LockedPackage, ...]:
-    found = [LockedPackage(**one) for one in parse_json(text or b"[]")]
-    return tuple(sorted(found, key=lambda one: one.name.lower()))
+    packages = [LockedPackage(**one) for one in parse_json(text or b"[]")]
+    return tuple(sorted(packages, key=lambda one: one.name.lower()))

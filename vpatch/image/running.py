@@ -45,13 +45,13 @@ class PatchedImage:
     @property
     def digests(self) -> dict[str, str]:
         """Those of the files that an import must find, by their paths in the tree."""
-        found = laid_over_digests(self.lock)
+        digests = laid_over_digests(self.lock)
         for tree in self.trees:
-            found |= laid_over_digests(tree, self._locked[tree.source.tree].name)
-        return found
+            digests |= laid_over_digests(tree, self._locked_trees[tree.source.tree].name)
+        return digests
 
     @property
-    def _locked(self) -> Mapping[str, LockedTree]:
+    def _locked_trees(self) -> Mapping[str, LockedTree]:
         return self.lock.image.trees if self.lock.image else {}
 
     @property

@@ -57,10 +57,10 @@ def bases(checkout: Path, arguments: Mapping[str, str]) -> dict[str, str]:
         if line.startswith(("FROM ", "FROM\t")):
             break
         # Those before the first stage: their defaults may name earlier ones.
-        found = _ARGUMENT.fullmatch(line.rstrip())
-        if found is not None:
-            default = Template(found[2].strip("\"'")).safe_substitute(known)
-            known[found[1]] = arguments.get(found[1], default)[:_LONGEST]
+        match = _ARGUMENT.fullmatch(line.rstrip())
+        if match is not None:
+            default = Template(match[2].strip("\"'")).safe_substitute(known)
+            known[match[1]] = arguments.get(match[1], default)[:_LONGEST]
     missing = [name for name in (COMPILER, FINAL) if name not in known]
     if missing:
         raise VpatchError(

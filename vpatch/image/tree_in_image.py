@@ -41,7 +41,7 @@ class TreeInImage:
 
 
 def trees_beside(
-    container: Container, lock: LockFile, found: list[Problem]
+    container: Container, lock: LockFile, problems: list[Problem]
 ) -> Iterator[TreeInImage]:
     """The trees beside vLLM, as far as the image has the locks that the lock of vLLM names."""
     for name, locked in sorted(lock.image.trees.items() if lock.image else ()):
@@ -49,10 +49,10 @@ def trees_beside(
         path = f"{folder}/lock"
         text = container.read(path)
         if text is None:
-            found.append(Problem(path, f"it is missing, so {name} was not verified"))
+            problems.append(Problem(path, f"it is missing, so {name} was not verified"))
         elif digest_of(text) != locked.lock:
             what = f"it is not the lock {short_digest(locked.lock)}, so {name} was not verified"
-            found.append(Problem(path, what))
+            problems.append(Problem(path, what))
         else:
             lock_of_tree = parse_lock(text, path)
             place = (locked.package, locked.contents)
@@ -60,15 +60,15 @@ def trees_beside(
 
 
 def probes_in(
-    tree: TreeInImage, text: bytes | None, found: list[Problem]
+    tree: TreeInImage, text: bytes | None, problems: list[Problem]
 ) -> dict[str, list[dict[str, str]]]:
-    """What an image's manifest says that it is to be asked; what is wrong with it is `found`."""
+    """What an image's manifest says it is to be asked; `problems` gets what is wrong with it."""
     lock, path = tree.lock, tree.place(MANIFEST)
     if text is None:
-        found.append(Problem(path, "it is missing, and with it the names to ask for"))
+        problems.append(Problem(path, "it is missing, and with it the names to ask for"))
         return {}
     if tree.manifest not in (None, digest_of(text)):
-        found.append(Problem(path, "it is not the manifest that was locked"))
+        problems.append(Problem(path, "it is not the manifest that was locked"))
         return {}
     try:
         manifest = parse_json(text)
@@ -79,7 +79,7 @@ def probes_in(
     except (ValueError, LookupError, TypeError):
         whole, probes = False, {}
     if not whole:
-        found.append(Problem(path, "it does not follow from the lock"))
+        problems.append(Problem(path, "it does not follow from the lock"))
         return {}
     return probes
 
@@ -92,12 +92,12 @@ class LeftByBuild:
     old: Mapping[str, str]
 
 
-def left_in(text: bytes | None, tree: TreeInImage, found: list[Problem]) -> LeftByBuild:
+def left_in(text: bytes | None, tree: TreeInImage, problems: list[Problem]) -> LeftByBuild:
     try:
-        left = parse_json(text or b"")
-        old = {str(module): str(why) for module, why in left["not-importable"].items()}
-        return LeftByBuild(str(left["package"]), old)
+        document = parse_json(text or b"")
+        old = {str(module): str(why) for module, why in document["not-importable"].items()}
+        return LeftByBuild(str(document["package"]), old)
     except (ValueError, LookupError, TypeError, AttributeError):
         what = "it is missing, or is not what a build leaves"
-        found.append(Problem(tree.place(INSTALLED), what))
+        problems.append(Problem(tree.place(INSTALLED), what))
         return LeftByBuild(None, {})

@@ -68,7 +68,7 @@ class Verified:
 
 
 @dataclass
-class _Found:
+class _Report:
     """What the parts of an image have shown so far."""
 
     problems: list[Problem] = field(default_factory=list)
@@ -89,23 +89,23 @@ def verify_image(docker: Docker, name: str, lock: LockFile | None, progress: Pro
         DockerError: it is not there, or cannot be run.
     """
     image = docker.image(name) or pull(docker, name, None, progress)
-    found = _Found()
+    report = _Report()
     # Files are read from a container that never starts, while another one runs its Python.
     with docker.container(image.id, ["true"]) as files_only:
         carried = files_only.read(LOCK)
         own = lock is None
         if lock is None:
             lock = _own_lock(carried, image, name)
-        found.problems += _of_lock(lock, carried, image.labels, files_only.read(MANIFEST))
+        report.problems += _of_lock(lock, carried, image.labels, files_only.read(MANIFEST))
         gone = [path for path, _ in DOCUMENTS.values() if files_only.read(path) is None]
-        found.problems += [Problem(path, "it is missing") for path in gone]
-        others = list(trees_beside(files_only, lock, found.problems))
+        report.problems += [Problem(path, "it is missing") for path in gone]
+        others = list(trees_beside(files_only, lock, report.problems))
         locked = lock.image
         place = (locked.package, locked.contents) if locked else (None, None)
         task = progress.start(f"Verifying {name}")
         package = ""
         for tree in [TreeInImage(FOLDER, lock, *place, image=locked), *others]:
-            there = _verify_tree(docker, image.id, name, files_only, tree, found)
+            there = _verify_tree(docker, image.id, name, files_only, tree, report)
             package = package or there
         task.done()
     return Verified(
@@ -113,12 +113,12 @@ def verify_image(docker: Docker, name: str, lock: LockFile | None, progress: Pro
         image.id,
         lock,
         package,
-        found.files,
-        tuple(found.problems),
-        found.effects,
-        tuple(found.unknown),
+        report.files,
+        tuple(report.problems),
+        report.effects,
+        tuple(report.unknown),
         own_lock=own,
-        patched=found.patched,
+        patched=report.patched,
         trees={tree.lock.source.tree: tree.lock for tree in others},
     )
 
@@ -149,41 +149,41 @@ def _verify_tree(
     name: str,
     files_only: Container,
     tree: TreeInImage,
-    found: _Found,
+    report: _Report,
 ) -> str:
     """Verify a tree of an image, and return the folder of its package."""
     lock = tree.lock
     with docker.container(identity, COMMAND, ContainerConfig(user="0")) as asked:
         text = files_only.read(tree.place(MANIFEST))
         # Which names to ask for a build knows; all else follows from the lock.
-        probes = probes_in(tree, text, found.problems)
+        probes = probes_in(tree, text, report.problems)
         wanted = manifest_of(lock, {}, tree.name) | {"probes": probes}
-        left = left_in(files_only.read(tree.place(INSTALLED)), tree, found.problems)
+        installed = left_in(files_only.read(tree.place(INSTALLED)), tree, report.problems)
         start(asked, wanted)
-        package, files = _outside(files_only, tree, left.package, found)
+        package, files = _outside(files_only, tree, installed.package, report)
         answer = answer_of(asked, name)
-    known = {problem.where for problem in found.problems}
-    found.problems += _inside(tree, answer, left, package, known)
-    found.unknown += [
-        f"{module} is not importable here, nor was it in the base" for module in left.old
+    known = {problem.where for problem in report.problems}
+    report.problems += _inside(tree, answer, installed, package, known)
+    report.unknown += [
+        f"{module} is not importable here, nor was it in the base" for module in installed.old
     ]
     for effect in answer["probes"].values():
-        found.unknown += effect["unknown"]
-    found.unknown += [
+        report.unknown += effect["unknown"]
+    report.unknown += [
         f"{p}: it changes nothing that has a name" for p, a in wanted["probes"].items() if not a
     ]
     laid = laid_over_digests(lock, tree.name)
-    found.unknown += [f"{f.path} is not in the package" for f in lock.files if f.path not in laid]
+    report.unknown += [f"{f.path} is not in the package" for f in lock.files if f.path not in laid]
     # A patch may be of several trees.
     for patch, effect in answer["probes"].items():
-        found.effects[patch] = found.effects.get(patch, 0) + effect["held"]
-    found.files += files
-    found.patched += len(laid)
+        report.effects[patch] = report.effects.get(patch, 0) + effect["held"]
+    report.files += files
+    report.patched += len(laid)
     return package
 
 
 def _outside(
-    container: Container, tree: TreeInImage, place: str | None, found: _Found
+    container: Container, tree: TreeInImage, place: str | None, report: _Report
 ) -> tuple[str, int]:
     """Compare the files of the package, in a container in which nothing of the image runs.
 
@@ -201,16 +201,16 @@ def _outside(
     digests = None if whole is None else of_mode(tree.image, whole)
     known = None
     if tree.contents is None:
-        found.unknown.append(
+        report.unknown.append(
             "files that no patch touches: the lock is of an early vpatch and has no list of them"
         )
     else:
         path = tree.place(PACKAGE_LIST)
         known = parse_list(container.read(path), tree.contents)
         if known is None:
-            found.problems.append(Problem(path, "it is not the list of files that was locked"))
+            report.problems.append(Problem(path, "it is not the list of files that was locked"))
     problems = list(problems_of(tree.lock, tree.name, package, digests, known))
-    found.problems += problems
+    report.problems += problems
     return package, len(digests or ()) - len(problems) if known is not None else 0
 
 
@@ -235,7 +235,7 @@ def _of_lock(
 
 
 def _inside(
-    tree: TreeInImage, answer: ImageAnswer, left: LeftByBuild, package: str, known: set[str]
+    tree: TreeInImage, answer: ImageAnswer, installed: LeftByBuild, package: str, known: set[str]
 ) -> Iterator[Problem]:
     """What the image's own Python says; `known` are the places that were found from outside."""
     if answer["package"] not in (None, package):
@@ -249,7 +249,7 @@ def _inside(
             ]
             yield Problem(one["path"], one["what"], tuple(patches))
     for module, why in answer["imports"].items():
-        if left.old.get(module) != why:
+        if installed.old.get(module) != why:
             yield Problem(module, f"it cannot be imported: {why}")
     for patch, effect in answer["probes"].items():
         for text in effect["problems"]:

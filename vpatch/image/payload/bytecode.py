@@ -48,11 +48,11 @@ def imported() -> list[str]:
 
 def files_of(releases: list[str]) -> set[str]:
     """Return the files of distributions, which are named as NAME==VERSION each."""
-    found = set()
+    files = set()
     for release in releases:
         distribution = importlib.metadata.distribution(release.partition("==")[0])
-        found |= {str(distribution.locate_file(file)) for file in distribution.files or ()}
-    return found
+        files |= {str(distribution.locate_file(file)) for file in distribution.files or ()}
+    return files
 
 
 def is_without_bytecode(file: str) -> bool:

@@ -11,13 +11,13 @@ _SECONDS = 8
 
 
 def commands() -> list[list[str]]:
-    found = []
+    command_lines = []
     for file in Path("/proc").glob("[0-9]*/cmdline"):
         try:
-            found.append(file.read_bytes().decode(errors="replace").split("\0")[:-1])
+            command_lines.append(file.read_bytes().decode(errors="replace").split("\0")[:-1])
         except OSError:
             continue  # it ended, or it is another user's
-    return found
+    return command_lines
 
 
 def option(words: list[str], name: str) -> str | None:

@@ -57,17 +57,17 @@ def main(folder: Path) -> None:
     trees = [first, *(LaidTree(folder / "trees" / name) for name in beside)]
     for tree in trees:
         refuse(tree, "after" if tree.is_built else "before")
-    kept = Path(tempfile.mkdtemp())
+    backup = Path(tempfile.mkdtemp())
     for tree in trees:
         for entry in tree.manifest["files"]:
             if not tree.is_built:
-                replace(tree.folder / "build" / "files", tree.packages, entry["path"], kept)
+                replace(tree.folder / "build" / "files", tree.packages, entry["path"], backup)
             forget_bytecode(tree.packages / entry["path"])
     # All are laid first: the patches of one tree may need those of another.
     answers = [verify.verify(tree.manifest) for tree in trees]
     laid = [(tree, one) for tree, one in zip(trees, answers, strict=True) if not tree.is_built]
     broken = {module: why for _, one in laid for module, why in one["imports"].items()}
-    old = not_importable_before([tree for tree, _ in laid], kept, broken)
+    old = not_importable_before([tree for tree, _ in laid], backup, broken)
     problems = [problem for one in answers for problem in problems_of(one, old)]
     if problems:
         sys.exit("the image is not what the lock says:\n" + "\n".join(problems))
@@ -77,7 +77,7 @@ def main(folder: Path) -> None:
         text = json.dumps(installed, indent=1) + "\n"
         (tree.folder / "installed.json").write_text(text, encoding="utf-8")
         report(tree.manifest, one, unknown)
-    shutil.rmtree(kept)
+    shutil.rmtree(backup)
     epoch = int((folder / "build" / "epoch").read_text(encoding="ascii"))
     for tree in trees:
         give_time(tree, epoch)
@@ -123,11 +123,11 @@ def refuse(tree: LaidTree, state: Literal["before", "after"]) -> None:
         )
 
 
-def replace(source: Path, packages: Path, path: str, kept: Path) -> None:
+def replace(source: Path, packages: Path, path: str, backup: Path) -> None:
     target = packages / path
     if target.exists():
-        (kept / path).parent.mkdir(parents=True, exist_ok=True)
-        shutil.copy2(target, kept / path)
+        (backup / path).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy2(target, backup / path)
     target.parent.mkdir(parents=True, exist_ok=True)
     # Beside it and then renamed: an installed file may be a link into a cache that others share.
     fresh = target.with_name(f".{target.name}.vpatch")
@@ -147,7 +147,7 @@ def forget_bytecode(file: Path) -> None:
 
 
 def not_importable_before(
-    trees: list[LaidTree], kept: Path, imports: dict[str, str]
+    trees: list[LaidTree], backup: Path, imports: dict[str, str]
 ) -> dict[str, str]:
     """Return those modules that the base cannot import either: a build has no GPU, for instance."""
     if not imports:
@@ -155,7 +155,7 @@ def not_importable_before(
     patched = {}
     for tree in trees:
         for entry in tree.manifest["files"]:
-            file, before = tree.packages / entry["path"], kept / entry["path"]
+            file, before = tree.packages / entry["path"], backup / entry["path"]
             patched[file] = file.read_bytes()
             if before.exists():
                 shutil.copyfile(before, file)

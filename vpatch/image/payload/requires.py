@@ -46,9 +46,9 @@ def main() -> None:
     lines = []
     for line in head.splitlines():
         required = line.removeprefix(_REQUIRES)
-        kept = line if required == line else of_this_image(required)
-        if kept is not None:
-            lines.append(line if kept in (line, required) else f"{_REQUIRES}{kept}")
+        requirement = line if required == line else of_this_image(required)
+        if requirement is not None:
+            lines.append(line if requirement in (line, required) else f"{_REQUIRES}{requirement}")
     path.write_text("\n".join(lines) + blank + description, encoding="utf-8")
     cuda_free.record(path, str(name))
 

@@ -26,8 +26,8 @@ def required() -> list[str]:
     message = email.message.Message()
     for line in importlib.metadata.requires(_BUILT) or ():
         message["Requires-Dist"] = line
-    found = requirements.requirements(message.as_bytes(), unneeded=())
-    return [line for line in found if requirements.name_of(line) in _NAMES]
+    lines = requirements.requirements(message.as_bytes(), unneeded=())
+    return [line for line in lines if requirements.name_of(line) in _NAMES]
 
 
 def main(reports: Path) -> None:

@@ -162,7 +162,7 @@ def _bytecode_problem(file: Path) -> str | None:
     return f"stale bytecode lies beside it: {', '.join(names)}" if names else None
 
 
-def _compiled(file: Path) -> CodeType:
+def _compile(file: Path) -> CodeType:
     return compile(file.read_bytes(), str(file), "exec", dont_inherit=True)
 
 
@@ -248,37 +248,37 @@ def _probe(module: ModuleType, name: str, kind: str) -> str:
     Raises:
         LookupError: it cannot be compared.
     """
-    found: Any = module
+    member: Any = module
     for part in name.split("."):
-        mangled = part.startswith("__") and not part.endswith("__") and isinstance(found, type)
-        attribute = f"_{found.__name__.lstrip('_')}{part}" if mangled else part
+        mangled = part.startswith("__") and not part.endswith("__") and isinstance(member, type)
+        attribute = f"_{member.__name__.lstrip('_')}{part}" if mangled else part
         try:
-            found = inspect.getattr_static(found, attribute)
+            member = inspect.getattr_static(member, attribute)
         except AttributeError:
             return "is not there"
     file = Path(inspect.getfile(module))
     path = _path_to(ast.parse(file.read_bytes()), name.split("."))
     if kind == "function":
-        return _function_problem(found, path, _codes_of(_compiled(file), name))
+        return _function_problem(member, path, _codes_of(_compile(file), name))
     last = path[-1]
     if isinstance(last, (ast.Import, ast.ImportFrom)):
-        same = found is _imported(last, name, module)
+        same = member is _import(last, name, module)
         return "" if same else "is something else than what is imported"
     if not isinstance(last, (ast.Assign, ast.AnnAssign)) or last.value is None:
         raise LookupError("its source does not assign it")
     wanted = ast.literal_eval(last.value)
-    return "" if found == wanted else f"is {found!r}, and its source says {wanted!r}"
+    return "" if member == wanted else f"is {member!r}, and its source says {wanted!r}"
 
 
 def _path_to(scope: ast.AST, names: list[str]) -> list[ast.stmt]:
     """Return the statements that bind a dotted name, from the outermost; of several, the last."""
     for node in reversed(getattr(scope, "body", [])):
-        if names[0] in _bound(node):
+        if names[0] in _bindings(node):
             return [node, *(_path_to(node, names[1:]) if len(names) > 1 else ())]
     raise LookupError("its source does not bind it")
 
 
-def _bound(node: ast.stmt) -> set[str]:
+def _bindings(node: ast.stmt) -> set[str]:
     if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
         return {node.name}
     if isinstance(node, (ast.Import, ast.ImportFrom)):
@@ -287,31 +287,31 @@ def _bound(node: ast.stmt) -> set[str]:
     return {target.id for target in targets if isinstance(target, ast.Name)}
 
 
-def _function_problem(found: Any, path: list[ast.stmt], sources: list[CodeType]) -> str:
+def _function_problem(member: Any, path: list[ast.stmt], sources: list[CodeType]) -> str:
     """Compare a function's code with its source; only its own decorators may be around it."""
     layers = len(getattr(path[-1], "decorator_list", ()))
-    code = _code_of(found, layers)
+    code = _code_of(member, layers)
     if code is not None and code in sources:
         return ""
     if any(getattr(scope, "decorator_list", ()) for scope in path[:-1]):
         raise LookupError("a decorator of its class puts something else in its place")
     if code is None and layers:
-        raise LookupError(f"its decorator makes a {type(found).__name__} of it, without its code")
+        raise LookupError(f"its decorator makes a {type(member).__name__} of it, without its code")
     if code is None:
-        return f"is a {type(found).__name__}, and a function in its source"
+        return f"is a {type(member).__name__}, and a function in its source"
     return f"is not what its source says: it comes from {code.co_filename}"
 
 
-def _code_of(found: Any, layers: int) -> CodeType | None:
+def _code_of(layer: Any, layers: int) -> CodeType | None:
     """Return the code below at most so many decorators; None where there is none."""
     for _ in range(layers):
         # functools.wraps; class and static methods; properties; cached properties; triton's kernels
-        inner = (getattr(found, n, None) for n in ("__wrapped__", "__func__", "fget", "func", "fn"))
+        inner = (getattr(layer, n, None) for n in ("__wrapped__", "__func__", "fget", "func", "fn"))
         below = next((one for one in inner if one is not None), None)
         if below is None:
             break
-        found = below
-    return found.__code__ if isinstance(found, FunctionType) else None
+        layer = below
+    return layer.__code__ if isinstance(layer, FunctionType) else None
 
 
 def _codes_of(module: CodeType, name: str) -> list[CodeType]:
@@ -323,7 +323,7 @@ def _codes_of(module: CodeType, name: str) -> list[CodeType]:
     return scopes
 
 
-def _imported(node: ast.Import | ast.ImportFrom, name: str, module: ModuleType) -> object:
+def _import(node: ast.Import | ast.ImportFrom, name: str, module: ModuleType) -> object:
     """What an import statement binds to a name."""
     alias = next(a for a in node.names if name == (a.asname or a.name.partition(".")[0]))
     if isinstance(node, ast.ImportFrom):
