@@ -174,8 +174,8 @@ class Container:
     def state(self) -> int | None:
         """Return its exit status; None while it runs."""
         with asking(self.id):
-            found = self.api.inspect_container(self.id)["State"]
-        return None if found["Running"] else int(found["ExitCode"])
+            state = self.api.inspect_container(self.id)["State"]
+        return None if state["Running"] else int(state["ExitCode"])
 
     def wait(self, seconds: float) -> int | None:
         """Return its exit status; None where it still runs after that time."""
@@ -194,15 +194,15 @@ class Container:
 
     def logs(self) -> bytes:
         """Return what it said so far, or the end of it."""
-        kept: deque[bytes] = deque()
+        pieces: deque[bytes] = deque()
         size = 0
         with asking(self.id):
             for piece in self.api.logs(self.id, stream=True, follow=False, tail=_LAST_LINES):
-                kept.append(piece)
+                pieces.append(piece)
                 size += len(piece)
                 while size > _LARGEST:
-                    size -= len(kept.popleft())
-        return b"".join(kept)
+                    size -= len(pieces.popleft())
+        return b"".join(pieces)
 
     def signal(self, number: int) -> None:
         with asking(self.id):
@@ -217,10 +217,10 @@ class Container:
     def memory(self) -> int:
         """Return the bytes that its processes hold, without files that may be dropped again."""
         with suppress(*ERRORS):
-            found = self.api.stats(self.id, stream=False, one_shot=True)["memory_stats"]
-            caches = found.get("stats", {})
+            stats = self.api.stats(self.id, stream=False, one_shot=True)["memory_stats"]
+            caches = stats.get("stats", {})
             cached = caches.get("inactive_file", caches.get("total_inactive_file", 0))
-            return max(0, int(found.get("usage", 0)) - int(cached))
+            return max(0, int(stats.get("usage", 0)) - int(cached))
         return 0
 
     def remove(self) -> None:
@@ -255,19 +255,19 @@ class _Stream(io.RawIOBase):
 
 
 def _digests(archive: tarfile.TarFile) -> dict[str, str]:
-    found: dict[str, str] = {}
+    digests: dict[str, str] = {}
     for entry in archive:
         # The first part is the folder itself.
         path = entry.name.partition("/")[2]
         if entry.isfile() and (content := archive.extractfile(entry)) is not None:
-            found[path] = _digest(content)
+            digests[path] = _digest(content)
         elif entry.islnk():
-            found[path] = found[entry.linkname.partition("/")[2]]
+            digests[path] = digests[entry.linkname.partition("/")[2]]
         elif entry.issym():
-            found[path] = f"link:{entry.linkname}"
+            digests[path] = f"link:{entry.linkname}"
         elif not entry.isdir():
-            found[path] = "neither a file nor a link"
-    return found
+            digests[path] = "neither a file nor a link"
+    return digests
 
 
 def _digest(content: IO[bytes]) -> str:

@@ -69,7 +69,7 @@ class Docker:
     """
 
     def __init__(self) -> None:
-        self._made: list[str] = []
+        self._image_ids: list[str] = []
         self.where = os.environ.get("DOCKER_HOST") or "unix:///var/run/docker.sock"
         try:
             settings = kwargs_from_env()
@@ -98,14 +98,14 @@ class Docker:
         """Look at an image of this engine; None where it has none of that name or id."""
         with asking(name):
             try:
-                found = self.api.inspect_image(name)  # type: ignore[no-untyped-call]
+                image = self.api.inspect_image(name)  # type: ignore[no-untyped-call]
             except ImageNotFound:
                 return None
-        settings = found.get("Config") or {}
+        settings = image.get("Config") or {}
         return DockerImage(
-            found["Id"],
-            tuple(found.get("RepoDigests") or ()),
-            platform_of(found["Os"], found["Architecture"]),
+            image["Id"],
+            tuple(image.get("RepoDigests") or ()),
+            platform_of(image["Os"], image["Architecture"]),
             settings.get("User") or "",
             settings.get("Labels") or {},
         )
@@ -161,7 +161,7 @@ class Docker:
 
     def _build_with_api(self, build: Build, log: BinaryIO, on_step: Callable[[str], None]) -> str:
         with closing(self._dialogue()) as api, asking(build.dockerfile.name):
-            found = None
+            image_id = None
             for event in api.build(
                 path=str(build.context),
                 dockerfile=str(build.dockerfile),
@@ -181,18 +181,18 @@ class Docker:
                     raise self.failed(event["error"], log)
                 if line.startswith("Step "):
                     on_step(line.strip())
-                if made := _MADE.fullmatch(line.strip()):
-                    self._made.append(made[1])
-                found = event.get("aux", {}).get("ID") or found
-        if found is None:
+                if match := _MADE.fullmatch(line.strip()):
+                    self._image_ids.append(match[1])
+                image_id = event.get("aux", {}).get("ID") or image_id
+        if image_id is None:
             raise self.failed("the engine named no image at the end", log)
-        return str(found)
+        return str(image_id)
 
     def _build_with_buildkit(
         self, build: Build, log: BinaryIO, on_step: Callable[[str], None]
     ) -> str:
         result = build.context.parent / f"{build.context.name}.iid"
-        with self._named(build) as named, started(named, result, self.where) as process:
+        with self._name_images(build) as named, started(named, result, self.where) as process:
             for line in process.stdout or ():
                 log.write(line)
                 step = line.decode(errors="replace").strip().partition(" ")[2]
@@ -200,10 +200,10 @@ class Docker:
                     on_step(step)
         if process.returncode != 0:
             raise self.failed(f"docker build ended with {process.returncode}", log)
-        found = result.read_text(encoding="ascii").strip()
+        image_id = result.read_text(encoding="ascii").strip()
         result.unlink()
-        self._made.append(found)
-        return found
+        self._image_ids.append(image_id)
+        return image_id
 
     @contextmanager
     def interruptible(self) -> Iterator[None]:
@@ -212,18 +212,18 @@ class Docker:
         What was there before stays. A build that fails leaves its images as well: they are the
         cache of the next one.
         """
-        self._made.clear()
+        self._image_ids.clear()
         # An engine that ends a step, or removes gigabytes, does not answer for minutes.
         with closing(self._dialogue()) as api:
             before = leftovers.images(api)
             try:
                 yield
             except KeyboardInterrupt:
-                leftovers.remove(api, self._made, before)
+                leftovers.remove(api, self._image_ids, before)
                 raise
 
     @contextmanager
-    def _named(self, build: Build) -> Iterator[Build]:
+    def _name_images(self, build: Build) -> Iterator[Build]:
         """Give images that are named by their ids a tag meanwhile: BuildKit knows no ids."""
         arguments = dict(build.arguments)
         for key, value in build.arguments.items():
@@ -257,14 +257,14 @@ class Docker:
             what = "a step of it failed"  # the log names it; what matters is what the step said
         shown = "".join(f"\n    {line}" for line in ending[-_SHOWN:])
         message = f"the build failed: {what.strip()}{shown}"
-        told = [what, *ending[-_SHOWN:]]
-        if any(NO_SPACE in line for line in told):
+        lines = [what, *ending[-_SHOWN:]]
+        if any(NO_SPACE in line for line in lines):
             hint = f"free space where the engine keeps its data ({self._data()}): docker system df"
             return DockerError(message, where=log.name, hint=hint, code="docker.disk-full")
         hint = f"see the whole log, {log.name}"
-        if any("exec format error" in line for line in told):
+        if any("exec format error" in line for line in lines):
             hint = f"the base is for another architecture than {self.platform}; name another --base"
-        elif any("buildx" in line or "BuildKit" in line for line in told[1:]):
+        elif any("buildx" in line or "BuildKit" in line for line in lines[1:]):
             hint = "install BuildKit: Docker's buildx plugin"
             return DockerError(message, where=log.name, hint=hint, code="docker.no-buildkit")
         return BuildFailedError(message, where=log.name, hint=hint)
@@ -311,16 +311,16 @@ class Docker:
         self, image: str, command: Sequence[str], config: ContainerConfig | None = None
     ) -> Iterator[Container]:
         """Create a container that runs a command, not the image's own, and remove it after."""
-        found = Container(self.api, f"vpatch-{uuid.uuid4().hex}")
-        _log.info("container %s of %s: %s", found.id, image, command_line(command))
+        container = Container(self.api, f"vpatch-{uuid.uuid4().hex}")
+        _log.info("container %s of %s: %s", container.id, image, command_line(command))
         try:
-            found.create(image, command, config or ContainerConfig())
-            yield found
+            container.create(image, command, config or ContainerConfig())
+            yield container
         except KeyboardInterrupt:
-            found.await_creation()
+            container.await_creation()
             raise
         finally:
-            found.remove()
+            container.remove()
 
     def remove_of_job(self, job: str) -> int:
         """Remove the containers that a job of a cluster created; return how many there were.
@@ -330,16 +330,16 @@ class Docker:
         """
         with asking(self.where):
             of_job = {"label": [f"{JOB_LABEL}={job}"]}
-            found = self.api.containers(all=True, filters=of_job)
+            containers = self.api.containers(all=True, filters=of_job)
         errors: list[VpatchError] = []
-        for one in found:
+        for one in containers:
             try:
                 Container(self.api, one["Id"]).remove()
             except VpatchError as error:
                 errors.append(error)
         if errors:
             raise combine(errors)
-        return len(found)
+        return len(containers)
 
     def _dialogue(self) -> APIClient:
         """A connection of its own: to close it is to cancel what it was told to do.

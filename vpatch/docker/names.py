@@ -16,10 +16,10 @@ _TAG = re.compile(
 
 def repository_of(name: str) -> str:
     """Return an image's name without its tag or digest, as an engine has it."""
-    found: str = parse_repository_tag(name)[0]
+    repository: str = parse_repository_tag(name)[0]
     for host in ("index.docker.io/", "docker.io/"):
-        found = found.removeprefix(host)
-    return found.removeprefix("library/")
+        repository = repository.removeprefix(host)
+    return repository.removeprefix("library/")
 
 
 def is_tag(name: str) -> bool:
