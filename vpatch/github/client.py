@@ -185,8 +185,8 @@ class GitHub:
     def tags(self, repository: str) -> list[str]:
         """Return the names of all tags."""
         with asking(f"{repository}: its tags", self._secret):
-            found = self._repository(repository).get_tags()
-            return [tag.name for tag in islice(found, _MOST)]
+            tags = self._repository(repository).get_tags()
+            return [tag.name for tag in islice(tags, _MOST)]
 
     def contains(self, repository: str, tag: str, commit: str) -> bool:
         """Say whether a commit is an ancestor of what a tag names, or that itself."""
@@ -197,8 +197,8 @@ class GitHub:
     def merge_base(self, repository: str, old: str, new: str) -> tuple[str, datetime]:
         """Return the last commit that two revisions have in common, and when it was made."""
         with asking(f"{repository}: {old} and {new}", self._secret):
-            found = self._repository(repository).compare(old, new).merge_base_commit
-            return found.sha, found.commit.committer.date
+            commit = self._repository(repository).compare(old, new).merge_base_commit
+            return commit.sha, commit.commit.committer.date
 
     def search(self, query: str) -> list[Thread]:
         """Return all threads that a search finds (GitHub's own search syntax).
@@ -209,11 +209,11 @@ class GitHub:
         where = f"{self.host}: a search for {query}"
         with asking(where, self._secret):
             # PyGithub's list does not tell whether the search was complete.
-            _, found = self._github.requester.requestJsonAndCheck(
+            _, answer = self._github.requester.requestJsonAndCheck(
                 "GET", "/search/issues", parameters={"q": query, "per_page": _PAGE}
             )
-            count, whole = int(found["total_count"]), not found["incomplete_results"]
-            threads = [_searched(item) for item in found["items"]]
+            count, whole = int(answer["total_count"]), not answer["incomplete_results"]
+            threads = [_thread_of_item(item) for item in answer["items"]]
         if not whole or count > _PAGE:
             raise GitHubError(
                 f"the search finds {count} threads, or was not finished",
@@ -269,9 +269,9 @@ class GitHub:
         """Return what a pull request changes, by file; None where GitHub leaves out a large one."""
         with asking(f"{repository}#{number}: its files", self._secret):
             files = _files_of(self._repository(repository).get_pull(number))
-        found = {file.path: file.hunks for file in files}
+        hunks = {file.path: file.hunks for file in files}
         # What it renames, it changes under the old name.
-        return found | {file.old_path: file.hunks for file in files if file.old_path}
+        return hunks | {file.old_path: file.hunks for file in files if file.old_path}
 
     def pull_change(self, repository: str, number: int) -> PullChange:
         """Return what a pull request says, and what it changes."""
@@ -289,9 +289,9 @@ class GitHub:
         hint = f"gh repo fork {upstream} --clone=false, or name yours with --fork OWNER/NAME"
         try:
             with asking(name, self._secret):
-                found = self._repository(name)
-                of = {repo.full_name for repo in (found.parent, found.source) if repo is not None}
-                fork = Fork(_read(found.full_name), found.clone_url, found.default_branch)
+                repo = self._repository(name)
+                of = {one.full_name for one in (repo.parent, repo.source) if one is not None}
+                fork = Fork(_read(repo.full_name), repo.clone_url, repo.default_branch)
         except GitHubError as error:
             if error.status != 404:  # noqa: PLR2004
                 raise
@@ -338,7 +338,7 @@ class GitHub:
         """Open a pull request from the branch of a fork, or of the repository itself."""
         owner = fork.full_name.partition("/")[0]
         with asking(f"{repository}: a pull request from {owner}:{branch}", self._secret):
-            made = self._repository(repository).create_pull(
+            pull = self._repository(repository).create_pull(
                 base=base,
                 head=f"{owner}:{branch}",
                 title=title,
@@ -347,7 +347,7 @@ class GitHub:
                 # In one repository, all who may write to it can.
                 maintainer_can_modify=fork.full_name != repository,
             )
-            return _pull(made)
+            return _pull(pull)
 
     def update_pull(self, repository: str, number: int, *, body: str) -> None:
         """Set a pull request's body; its title is people's once it is there."""
@@ -366,21 +366,21 @@ def _read(value: _T | None) -> _T:
 
 
 def _thread(
-    repository: str, found: Any, kind: str, state: str, merged_as: str | None = None
+    repository: str, thread: Any, kind: str, state: str, merged_as: str | None = None
 ) -> Thread:
     return Thread(
         repository,
-        _read(found.number),
+        _read(thread.number),
         cast("Literal['issue', 'pull request']", kind),
         cast("Literal['open', 'closed', 'merged']", state),
-        found.title,
-        found.user.login if found.user else "ghost",
-        found.html_url,
+        thread.title,
+        thread.user.login if thread.user else "ghost",
+        thread.html_url,
         merged_as,
     )
 
 
-def _searched(item: Mapping[str, Any]) -> Thread:
+def _thread_of_item(item: Mapping[str, Any]) -> Thread:
     kind: Literal["issue", "pull request"] = "pull request" if "pull_request" in item else "issue"
     author = item["user"]["login"] if item["user"] else "ghost"
     return Thread(
@@ -415,12 +415,12 @@ def _open_pull(repository: str, node: Mapping[str, Any]) -> OpenPull:
     return OpenPull(thread, paths, files["totalCount"] == len(paths))
 
 
-def _pull(found: PullRequest) -> Pull:
-    state = "merged" if found.merged_at else found.state
+def _pull(pull: PullRequest) -> Pull:
+    state = "merged" if pull.merged_at else pull.state
     return Pull(
-        _read(found.number),
-        found.html_url,
+        _read(pull.number),
+        pull.html_url,
         cast("Literal['open', 'closed', 'merged']", state),
-        found.base.ref,
-        found.body or "",
+        pull.base.ref,
+        pull.body or "",
     )

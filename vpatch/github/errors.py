@@ -136,10 +136,10 @@ def _late(where: str) -> UnreachableError:
 
 def _of(error: GithubException, where: str, token: str | None) -> GitHubError:
     status = error.status
-    said = _without(_said(error.data), token)
+    reason = _without(_reason_of(error.data), token)
     headers = {name.lower(): value for name, value in (error.headers or {}).items()}
     if (status in _LIMITED or _limits(error.data)) and (
-        when := _until(status, headers, said)
+        when := _until(status, headers, reason)
     ) is not None:
         more = "" if token else "; with a token (GH_TOKEN, or gh auth login) it is far higher"
         return GitHubUnavailableError(
@@ -155,9 +155,9 @@ def _of(error: GithubException, where: str, token: str | None) -> GitHubError:
         code, what, hint = _REFUSED
     else:
         return GitHubUnavailableError(
-            f"GitHub failed with {status}: {said}", status, where=where, hint=_AGAIN
+            f"GitHub failed with {status}: {reason}", status, where=where, hint=_AGAIN
         )
-    return GitHubError(what.format(said=said), status, where=where, hint=hint, code=code)
+    return GitHubError(what.format(said=reason), status, where=where, hint=hint, code=code)
 
 
 def _limits(data: Any) -> bool:
@@ -166,7 +166,7 @@ def _limits(data: Any) -> bool:
     return any(isinstance(one, dict) and one.get("type") == "RATE_LIMITED" for one in errors or ())
 
 
-def _said(data: Any) -> str:
+def _reason_of(data: Any) -> str:
     """The text of an error's body: its message, and the details of each error."""
     if not isinstance(data, dict):
         return str(data or "no reason given").strip().partition("\n")[0][:200]
@@ -180,7 +180,7 @@ def _said(data: Any) -> str:
     return "; ".join(parts)
 
 
-def _until(status: int, headers: Mapping[str, str], said: str) -> str | None:
+def _until(status: int, headers: Mapping[str, str], reason: str) -> str | None:
     """When a request may succeed again; None if this is not a rate limit."""
     after = headers.get("retry-after")
     if after is not None and _is_number(after):
@@ -188,7 +188,7 @@ def _until(status: int, headers: Mapping[str, str], said: str) -> str | None:
     reset = headers.get("x-ratelimit-reset", "")
     if headers.get("x-ratelimit-remaining") == "0" and _is_number(reset):
         return f"after {datetime.fromtimestamp(int(reset), UTC):%H:%M:%S} UTC"
-    return "in a minute" if status == _TOO_MANY or "rate limit" in said.lower() else None
+    return "in a minute" if status == _TOO_MANY or "rate limit" in reason.lower() else None
 
 
 def _is_number(text: str) -> bool:

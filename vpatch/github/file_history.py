@@ -65,8 +65,8 @@ class GitHubHistory:
             GitHubError: GitHub lacks one of them, refuses, or fails.
         """
         base, since = github.merge_base(repository, old, new)
-        said = f"{repository} on {github.host}, {old}..{new}"
-        return cls(github, repository, new, said, base, since)
+        description = f"{repository} on {github.host}, {old}..{new}"
+        return cls(github, repository, new, description, base, since)
 
     def changes(self, path: str) -> list[FileRevision]:
         """Return what commits make of a file, the oldest first; no merges.
@@ -107,16 +107,16 @@ class GitHubHistory:
 
 
 def _changes(nodes: list[Any], base: bytes | None, base_id: str) -> list[FileRevision]:
-    found = []
+    revisions = []
     before = base
     for node in reversed(nodes):
         if node["oid"] == base_id or node["parents"]["totalCount"] > 1:
             continue
         after = _text(node["file"] and node["file"]["object"])
         when = int(datetime.fromisoformat(node["committedDate"]).timestamp())
-        found.append(FileRevision(node["oid"], node["messageHeadline"], when, before, after))
+        revisions.append(FileRevision(node["oid"], node["messageHeadline"], when, before, after))
         before = after
-    return found
+    return revisions
 
 
 def _text(blob: Any) -> bytes | None:

@@ -104,14 +104,14 @@ class Threads:
     def _releases(self, github: GitHub, repository: str) -> list[tuple[Version, str]]:
         if repository not in self._tags:
             before, _, after = self.tag_of(repository).partition(_VERSION)
-            found = []
+            releases = []
             for tag in github.tags(repository):
                 if tag.startswith(before) and tag.endswith(after):
                     text = tag.removeprefix(before)
                     version = read_version(text.removesuffix(after) if after else text)
                     if version is not None and not version.is_prerelease:
-                        found.append((version, tag))
-            self._tags[repository] = sorted(found)
+                        releases.append((version, tag))
+            self._tags[repository] = sorted(releases)
         return self._tags[repository]
 
     def _store(self, repository: str) -> RecordStore:
