@@ -67,8 +67,8 @@ class Environment:
 
     def of(self, inherited: Mapping[str, str]) -> dict[str, str]:
         """Return all variables that git gets."""
-        kept = {n: value for n, value in without_secrets(inherited).items() if not self.drops(n)}
-        return {**kept, **_ENGLISH, **self.values}
+        allowed = {n: value for n, value in without_secrets(inherited).items() if not self.drops(n)}
+        return {**allowed, **_ENGLISH, **self.values}
 
 
 def _pinned_values() -> dict[str, str]:
@@ -160,8 +160,8 @@ def run(
             hint = "install git, or put it on PATH"
             raise GitMissingError("git", None, str(error), hint=hint) from error
     if done.returncode:
-        said = done.stderr.decode(errors="replace")
-        raise failure(" ".join(shown), done.returncode, said, remote=env is USER)
+        message = done.stderr.decode(errors="replace")
+        raise failure(" ".join(shown), done.returncode, message, remote=env is USER)
     return done.stdout or b""
 
 
@@ -187,9 +187,9 @@ def credential(url: str) -> str | None:
     except GitError:
         return None  # no helper has it
     lines = (line.partition("=") for line in filled.decode().splitlines())
-    found = next((value for key, _, value in lines if key == "password" and value), None)
-    hide(found)
-    return found
+    password = next((value for key, _, value in lines if key == "password" and value), None)
+    hide(password)
+    return password
 
 
 def commit_files(repo: Path, commit: str) -> Iterator[SourceFile]:

@@ -72,12 +72,12 @@ class ClonedHistory:
         parents = [row[1].partition(" ")[0] or _NOTHING for row in rows]
         befores = _contents(self.repo, [f"{parent}:{path}" for parent in parents])
         afters = _contents(self.repo, [f"{row[0]}:{path}" for row in rows])
-        found = [
+        revisions = [
             FileRevision(commit, subject, int(when), before, after)
             for (commit, _, when, subject), before, after in zip(rows, befores, afters, strict=True)
         ]
         # A commit that changes a file has it before or after: here git has not fetched it.
-        if any(one.before is None and one.after is None for one in found):
+        if any(one.before is None and one.after is None for one in revisions):
             raise UsageError(
                 f"the clone lacks contents of {path}",
                 where=self.said,
@@ -85,20 +85,20 @@ class ClonedHistory:
                 "or give a clone that was made without --filter",
                 code="git.partial-clone",
             )
-        return found
+        return revisions
 
 
 def _contents(repo: FoundRepository, names: Sequence[str]) -> Iterator[bytes | None]:
     """The blobs that are named; None for what is not there, such as before the first commit."""
     stdin = "".join(f"{name}\n" for name in names).encode(errors="surrogateescape")
-    found = run(repo, "cat-file", "--batch", "--buffer", stdin=stdin)
+    output = run(repo, "cat-file", "--batch", "--buffer", stdin=stdin)
     at = 0
     for name in names:
-        head, _, _ = found[at : at + len(name) + 200].partition(b"\n")
+        head, _, _ = output[at : at + len(name) + 200].partition(b"\n")
         at += len(head) + 1
         if head.endswith(b" missing"):
             yield None
             continue
         size = int(head.split()[-1])
-        yield found[at : at + size]
+        yield output[at : at + size]
         at += size + 1

@@ -135,8 +135,8 @@ def tree_of(repo: Path, commit: str) -> str:
 
 def parent_of(repo: Path, commit: str) -> str | None:
     """Return the one parent of a commit that is here; None where it has none or several."""
-    found = run(repo, "rev-list", "--parents", "--max-count=1", commit).decode().split()[1:]
-    return found[0] if len(found) == 1 else None
+    parents = run(repo, "rev-list", "--parents", "--max-count=1", commit).decode().split()[1:]
+    return parents[0] if len(parents) == 1 else None
 
 
 def noted(repo: Path, name: str) -> str | None:
@@ -189,6 +189,6 @@ def _remote(repo: Path | None, url: str, *args: str) -> bytes:
     except GitError as error:
         for code, signs, what, hint in _MEANINGS:
             if any(sign in error.stderr for sign in signs):
-                told = f"{what}: {error.gist}"
-                raise ForkError(told, where=redact(url), hint=hint, code=code) from error
+                message = f"{what}: {error.gist}"
+                raise ForkError(message, where=redact(url), hint=hint, code=code) from error
         raise

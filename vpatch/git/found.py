@@ -87,7 +87,7 @@ def opened_checkout(folder: Path) -> Iterator[FoundRepository]:
         )
     refuse_strangers(folder, inside)
     refuse_pipes(folder, folder)
-    with _opened(_Parts(inside, inside, folder.absolute())) as repo:
+    with _open(_Parts(inside, inside, folder.absolute())) as repo:
         yield repo
 
 
@@ -98,7 +98,7 @@ def opened_source(folder: Path) -> Iterator[FoundRepository | None]:
     if parts is None:
         yield None
         return
-    with _opened(parts) as repo:
+    with _open(parts) as repo:
         yield repo
 
 
@@ -187,7 +187,7 @@ def _is_repository(folder: Path) -> bool:
 
 
 @contextmanager
-def _opened(parts: _Parts) -> Iterator[FoundRepository]:
+def _open(parts: _Parts) -> Iterator[FoundRepository]:
     with scratch_folder() as name:
         ours = Path(name)
         for folder in dict.fromkeys(
@@ -245,8 +245,8 @@ def _refuse_odd(folder: Path) -> None:
 def refuse_pipes(work_tree: Path, below: Path) -> None:
     """Refuse a work tree in which git would wait at a .gitignore that is a pipe."""
     above = [folder for folder in below.parents if folder.is_relative_to(work_tree)]
-    found = [*above, *(Path(parent) for parent, _, names in os.walk(below) if _IGNORES in names)]
-    for file in (folder / _IGNORES for folder in found):
+    folders = [*above, *(Path(parent) for parent, _, names in os.walk(below) if _IGNORES in names)]
+    for file in (folder / _IGNORES for folder in folders):
         if file.exists() and not stat.S_ISREG(file.stat().st_mode):
             raise NoRepositoryError(
                 "is not a regular file",

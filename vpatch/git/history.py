@@ -46,15 +46,15 @@ def commits_of_range(folder: Path, commits: str) -> list[CommitText]:
             raise _wrong(f"has no commits {commits}: {error.gist}", folder, hint) from error
         if not listed:
             raise _wrong(f"{commits} has no commits", folder, "turn A and B around?")
-        found = []
+        texts = []
         for line in listed:
             commit, *parents = line.split()
             message = run(repo, "show", "--no-patch", "--format=%B", commit).decode(
                 errors="replace"
             )
             diff = run(repo, "diff-tree", "--root", "--no-commit-id", "-r", *_DIFF, commit)
-            found.append(CommitText(commit, tuple(parents), message, diff))
-        return found
+            texts.append(CommitText(commit, tuple(parents), message, diff))
+        return texts
 
 
 def _wrong(what: str, folder: Path, hint: str) -> UsageError:

@@ -39,14 +39,14 @@ def ids_on_top(
 
     A file that was there keeps its mode.
     """
-    files, parent, found = dict(blobs), base, []
+    files, parent, ids = dict(blobs), base, []
     for commit in commits:
         for path, content in commit.files.items():
             mode = files[path][0] if path in files else REGULAR
             files[path] = mode, _id("blob", content)
         parent = _commit(_tree(files), parent, commit.message)
-        found.append(parent)
-    return found
+        ids.append(parent)
+    return ids
 
 
 def _commit(tree: str, parent: str | None, message: str) -> str:

@@ -77,7 +77,7 @@ def tip_there(folder: Path, branch: str) -> str | None:
         GitError: the remote cannot be read.
         VpatchError: the repository is another user's, or its origin is refused.
     """
-    with _opened(folder) as (repo, address):
+    with _open_own(folder) as (repo, address):
         listed = _remote(repo, "ls-remote", "--", address, f"refs/heads/{branch}").decode()
     return listed.partition("\t")[0] or None
 
@@ -91,12 +91,12 @@ def push_new(folder: Path, branch: str) -> None:
     """
     ref = f"refs/heads/{branch}"
     options = ("--quiet", "--no-verify", "--recurse-submodules=no", f"--force-with-lease={ref}:")
-    with _opened(folder) as (repo, address):
+    with _open_own(folder) as (repo, address):
         _remote(repo, "push", *options, "--", address, f"{ref}:{ref}")
 
 
 @contextmanager
-def _opened(folder: Path) -> Iterator[tuple[FoundRepository, str]]:
+def _open_own(folder: Path) -> Iterator[tuple[FoundRepository, str]]:
     """Open a repository that is the user's own, with the address of its origin."""
     with opened_source(folder) as repo:
         url = _address(repo) if repo is not None else None
