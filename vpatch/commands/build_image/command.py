@@ -123,18 +123,18 @@ def command(
     if dry_run:
         planned = PlannedImageOutput.model_validate(plan_build(context, request, options))
         pinned = planned.pinned or "not yet: the build asks for its digest"
-        return _ended(planned, pinned, as_json=as_json)
+        return _finish(planned, pinned, as_json=as_json)
     built = apply_and_build(context, request, options)
     return _ended(BuiltImageOutput.model_validate(built), pinned_base(built.image), as_json=as_json)
 
 
-def _ended(
-    found: BuiltImageOutput | PlannedImageOutput, pinned: str, *, as_json: bool
+def _finish(
+    image: BuiltImageOutput | PlannedImageOutput, pinned: str, *, as_json: bool
 ) -> CommandResult | ExitCode:
     """Print what was built, or would be; `pinned` says in words what the base is."""
     if as_json:
-        return CommandResult(BuildImageOutput.of(found))
-    shown = found.model_dump(mode="json", exclude={"labels"}) | {"pinned": pinned}
+        return CommandResult(BuildImageOutput.of(image))
+    shown = image.model_dump(mode="json", exclude={"labels"}) | {"pinned": pinned}
     width = max(map(len, shown))
     for key, value in shown.items():
         for number, line in enumerate(_lines(value)):

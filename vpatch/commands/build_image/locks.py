@@ -123,8 +123,8 @@ def from_locks(context: Context, paths: Sequence[Path], stack: ExitStack) -> Loc
     main = _main_of(locks)
     others = {}
     for path, lock in locks.items():
-        tree, made = stack.enter_context(planned_again(context, lock))
-        differences = list(drift(lock, made))
+        tree, new_plan = stack.enter_context(planned_again(context, lock))
+        differences = list(drift(lock, new_plan))
         if differences:
             lines = "".join(f"\n    {line}" for line in differences)
             raise VpatchError(
@@ -134,9 +134,9 @@ def from_locks(context: Context, paths: Sequence[Path], stack: ExitStack) -> Loc
                 code="image.lock-outdated",
             )
         if path == main:
-            plan, documents = made, partial(_documents, context, tree, made)
+            plan, documents = new_plan, partial(_documents, context, tree, new_plan)
         else:
-            others[path] = _beside(lock, made, tree)
+            others[path] = _beside(lock, new_plan, tree)
     return Locked(main, locks[main], plan, None, documents, others)
 
 
@@ -201,13 +201,13 @@ def applied(
         key=lambda one: one.lock.source.tree != "vllm",
     )
     main, *beside = done
-    made = main.request
+    main_request = main.request
     return Locked(
-        made.target / LOCK_FILE,
+        main_request.target / LOCK_FILE,
         main.lock,
-        made.plan,
-        made.target,
-        partial(_documents, context, made.transaction.tree, made.plan),
+        main_request.plan,
+        main_request.target,
+        partial(_documents, context, main_request.transaction.tree, main_request.plan),
         {
             one.request.target / LOCK_FILE: _beside(
                 one.lock, one.request.plan, one.request.transaction.tree
@@ -217,11 +217,11 @@ def applied(
     )
 
 
-def _beside(lock: LockFile, made: Plan, tree: Tree) -> TreePayload:
+def _beside(lock: LockFile, plan: Plan, tree: Tree) -> TreePayload:
     """A tree beside vLLM, which gives an image the Python files of its package."""
     package = package_in(lock, tree.paths())
     refuse_built(lock, package)
-    return TreePayload(lock, made, package=package)
+    return TreePayload(lock, plan, package=package)
 
 
 def _distributions(lock: LockFile, image: LockedImage) -> tuple[tuple[str, str], ...]:
@@ -233,8 +233,8 @@ def _distributions(lock: LockFile, image: LockedImage) -> tuple[tuple[str, str],
 
 
 def _documents(
-    context: Context, tree: Tree, made: Plan, distributions: tuple[tuple[str, str], ...]
+    context: Context, tree: Tree, plan: Plan, distributions: tuple[tuple[str, str], ...]
 ) -> dict[str, str]:
     forms = [form for _, form in DOCUMENTS.values()]
-    found = documents_of(context, tree, made, forms, distributions=distributions)
-    return {path: found[form] for path, form in DOCUMENTS.values()}
+    texts = documents_of(context, tree, plan, forms, distributions=distributions)
+    return {path: texts[form] for path, form in DOCUMENTS.values()}

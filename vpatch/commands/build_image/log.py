@@ -54,9 +54,9 @@ def opened_log(path: Path) -> Iterator[BinaryIO]:
 
 def verified_by_build(log: Path) -> list[str]:
     """What the last step said of itself; nothing where the engine had its layer already."""
-    said = log.read_text(encoding="utf-8", errors="replace").splitlines()
-    found = [line for line in said if line.startswith(_SAYS)]
-    return [line.removeprefix(_SAYS) for line in found] or [
+    lines = log.read_text(encoding="utf-8", errors="replace").splitlines()
+    messages = [line for line in lines if line.startswith(_SAYS)]
+    return [line.removeprefix(_SAYS) for line in messages] or [
         "when this layer was made, by an earlier build"
     ]
 

@@ -64,10 +64,10 @@ class BuildImageOutput(OutputModel):
     """Null without `--dry-run`."""
 
     @classmethod
-    def of(cls, found: BuiltImageOutput | PlannedImageOutput) -> Self:
-        if isinstance(found, BuiltImageOutput):
-            return cls(built=found, planned=None)
-        return cls(built=None, planned=found)
+    def of(cls, image: BuiltImageOutput | PlannedImageOutput) -> Self:
+        if isinstance(image, BuiltImageOutput):
+            return cls(built=image, planned=None)
+        return cls(built=None, planned=image)
 
 
 class ImageDifferenceOutput(OutputModel):

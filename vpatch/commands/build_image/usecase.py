@@ -158,7 +158,7 @@ def plan_build(context: Context, request: Request, options: BuildOptions) -> Pla
         VpatchError: a patch cannot be applied, or no mode fits.
     """
     with ExitStack() as stack:
-        return _prepared(context, request, options, stack).planned()
+        return _prepare(context, request, options, stack).planned()
 
 
 def apply_and_build(context: Context, request: Request, options: BuildOptions) -> BuiltImage:
@@ -170,10 +170,10 @@ def apply_and_build(context: Context, request: Request, options: BuildOptions) -
             build or a push failed.
     """
     with ExitStack() as stack:
-        return _built(context, _prepared(context, request, options, stack), options)
+        return _build(context, _prepare(context, request, options, stack), options)
 
 
-def _prepared(
+def _prepare(
     context: Context, request: Request, options: BuildOptions, stack: ExitStack
 ) -> PreparedBuild:
     """Choose the base and the mode; `stack` keeps the checkout open until the build is over."""
@@ -220,7 +220,7 @@ def _prepared(
     return PreparedBuild(locked, choice, settings)
 
 
-def _built(context: Context, prepared: PreparedBuild, options: BuildOptions) -> BuiltImage:
+def _build(context: Context, prepared: PreparedBuild, options: BuildOptions) -> BuiltImage:
     """Build the image and verify it; then tag it, keep its lock, and push it if asked."""
     progress = context.progress
     locked, choice, settings = prepared.locked, prepared.choice, prepared.settings

@@ -40,37 +40,37 @@ def command(image: str, lock_file: Path | None, *, as_json: bool) -> CommandResu
     Without --lock, vpatch uses the lock in the image. Anyone who can change the image can change
     that lock too, so give your own if you have it. Ends with 1 if anything differs.
     """
-    found = verify(open_context(), image, lock_file)
-    code = ExitCode.FINDINGS if found.problems else ExitCode.CLEAN
+    verified = verify(open_context(), image, lock_file)
+    code = ExitCode.FINDINGS if verified.problems else ExitCode.CLEAN
     if as_json:
         return CommandResult(VerifyImageOutput.model_validate(found), code)
     _print(image, found)
     return code
 
 
-def _print(image: str, found: Verified) -> None:
-    for problem in found.problems:
+def _print(image: str, verified: Verified) -> None:
+    for problem in verified.problems:
         concerned = f"  ({', '.join(problem.patches)})" if problem.patches else ""
         click.echo(f"{problem.where}: {problem.what}{concerned}")
-    for text in found.unknown:
+    for text in verified.unknown:
         click.echo(f"not asked: {text}")
-    if found.problems:
-        count = counted(len(found.problems), "difference")
+    if verified.problems:
+        count = counted(len(verified.problems), "difference")
         click.echo(f"{image} is not what the lock says: {count}")
         return
-    lock = found.lock
-    ids = {patch.id for one in (lock, *found.trees.values()) for patch in one.patches}
+    lock = verified.lock
+    ids = {patch.id for one in (lock, *verified.trees.values()) for patch in one.patches}
     patches = counted(len(ids), "patch")
-    laid_over = found.patched
+    laid_over = verified.patched
     files = counted(laid_over, "file")
-    others = counted(max(0, found.files - laid_over), "other file")
-    names = counted(sum(found.effects.values()), "name")
-    beside = "".join(f" and {one.source.tree}" for one in found.trees.values())
-    place = found.package
-    if found.trees:
-        place += f" and {counted(len(found.trees), 'other package')}"
+    others = counted(max(0, verified.files - laid_over), "other file")
+    names = counted(sum(verified.effects.values()), "name")
+    beside = "".join(f" and {one.source.tree}" for one in verified.trees.values())
+    place = verified.package
+    if verified.trees:
+        place += f" and {counted(len(verified.trees), 'other package')}"
     click.echo(f"{image} is vLLM {version_of(lock)}{beside}, with {patches} and {files} as locked")
     click.echo(f"  from outside: {files} of patches and {others} as locked, in {place}")
     click.echo(f"  its own Python says: {names} found to be the patched code")
-    if found.own_lock:
+    if verified.own_lock:
         click.echo("  the lock is the image's own; to compare with yours, give --lock FILE")
