@@ -133,7 +133,7 @@ def record_of_run(log, results=None, **keys):
     """The record of a run of one cell, unless more is said; `log` is a file that is there."""
     ran: dict[str, Any] = {
         "name": "proof",
-        "made": "2026-01-02T03:04:05+00:00",
+        "timestamp": "2026-01-02T03:04:05+00:00",
         "asked": ASKED,
         "subject": [deepcopy(SUBJECT)],
         "plan": smoke_of(),

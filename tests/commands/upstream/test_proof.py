@@ -116,7 +116,7 @@ def smoke(tmp_path, patch, *others, name="one", made="2026-01-01T00:00:00+00:00"
     entries = [{"id": one, "digest": "sha256:1", "variant": None} for one in others]
     mine = {"id": patch.id, "digest": patch.digest, "variant": None}
     subject = [SUBJECT | {"patches": [*entries, mine]}]
-    record = record_of_run(log, subject=subject, made=made)
+    record = record_of_run(log, subject=subject, timestamp=made)
     workdir = tmp_path / name
     (workdir / "logs").mkdir(parents=True)
     write_evidence(workdir, record)

@@ -85,13 +85,13 @@ class Cell:
 
 def cells_of(smoke: Smoke, *, rounds: int | None = None) -> list[Cell]:
     """Return the cells of a plan, in order; `rounds` replaces what the plan says."""
-    found = [cell for row, cells in enumerate(smoke.cells) for cell in _row(smoke, row, cells)]
-    names = Counter(cell.name for cell in found)
-    found = [
+    cells = [cell for row, one in enumerate(smoke.cells) for cell in _row(smoke, row, one)]
+    names = Counter(cell.name for cell in cells)
+    cells = [
         replace(cell, suffix=f" row={cell.row + 1}") if names[cell.name] > 1 else cell
-        for cell in found
+        for cell in cells
     ]
-    return [replace(cell, rounds=rounds) for cell in found] if rounds else found
+    return [replace(cell, rounds=rounds) for cell in cells] if rounds else cells
 
 
 def visits(cells: Sequence[Cell]) -> Iterator[tuple[int, Cell]]:
@@ -105,24 +105,24 @@ def visits(cells: Sequence[Cell]) -> Iterator[tuple[int, Cell]]:
 
 
 def _row(smoke: Smoke, row: int, cells: Cells) -> Iterator[Cell]:
-    said = dict(_DEFAULTS)
-    said["needs"] = smoke.needs
+    values = dict(_DEFAULTS)
+    values["needs"] = smoke.needs
     for settings in (smoke.defaults, cells):
         for name in CellSettings.model_fields:
             value = getattr(settings, name)
             if value is None:
                 continue
             if name in _MERGED:
-                said[name] = said[name] | value
+                values[name] = values[name] | value
             elif name in _MERGED_MODELS:
                 further = {key: getattr(value, key) for key in value.model_fields_set}
                 if "labels" in further:
-                    further["labels"] = (said[name].labels or {}) | (value.labels or {})
-                said[name] = said[name].model_copy(update=further)
+                    further["labels"] = (values[name].labels or {}) | (value.labels or {})
+                values[name] = values[name].model_copy(update=further)
             else:
-                said[name] = value
-    modes, prompts = said.pop("modes"), smoke.prompts[said.pop("prompts")]
+                values[name] = value
+    modes, prompts = values.pop("modes"), smoke.prompts[values.pop("prompts")]
     # k = 0 first, whatever the order: it is what the others are compared with.
     for mode in modes:
         for k in sorted(cells.k):
-            yield Cell(row=row, model=cells.model, mode=mode, k=k, prompts=prompts, **said)
+            yield Cell(row=row, model=cells.model, mode=mode, k=k, prompts=prompts, **values)

@@ -72,17 +72,17 @@ class Baseline:
 
 def judge(cell: Cell, measured: Measured, against: Baseline) -> list[Check]:
     """Return every check of a cell, in the order in which they explain one another."""
-    found = [_runs(measured), _files(measured, against.digests)]
+    checks = [_runs(measured), _files(measured, against.digests)]
     if measured.load_seconds is None:
-        return [*found, *_claims(cell, measured, against)]
-    found += [_speculation(cell, measured), _tokens(cell, measured)]
-    found += [_same_output(cell, measured, against.base)]
+        return [*checks, *_claims(cell, measured, against)]
+    checks += [_speculation(cell, measured), _tokens(cell, measured)]
+    checks += [_same_output(cell, measured, against.base)]
     if against.acceptance is not None:
-        found += [_by_construction(cell, measured, against.acceptance)]
-    found += [_repeats(cell, measured), _acceptance(cell, measured)]
-    found += list(_server(cell, measured))
-    found += [_left_behind(measured), _memory(measured)]
-    return [*found, _speed(cell, against), *_claims(cell, measured, against)]
+        checks += [_by_construction(cell, measured, against.acceptance)]
+    checks += [_repeats(cell, measured), _acceptance(cell, measured)]
+    checks += list(_server(cell, measured))
+    checks += [_left_behind(measured), _memory(measured)]
+    return [*checks, _speed(cell, against), *_claims(cell, measured, against)]
 
 
 def speed_of(measured: Measured) -> float | None:
@@ -137,14 +137,14 @@ def _speculation(cell: Cell, measured: Measured) -> Check:
 
 def _wrong_speculation(cell: Cell, measured: Measured) -> str | None:
     """What is done instead of that which was asked for."""
-    found, told = total(measured), measured.speculative
-    if cell.mode == "offline" and told is None:
+    counters, config = total(measured), measured.speculative
+    if cell.mode == "offline" and config is None:
         return "the engine has switched it off"
-    if told is not None and (told["method"], told["k"]) != (cell.method, cell.k):
-        return f"the engine runs {told['method']} with k={told['k']}"
-    if found.drafts == 0:
+    if config is not None and (config["method"], config["k"]) != (cell.method, cell.k):
+        return f"the engine runs {config['method']} with k={config['k']}"
+    if counters.drafts == 0:
         return None if measured.fault else "nothing was drafted"
-    each = found.draft_tokens / found.drafts
+    each = counters.draft_tokens / counters.drafts
     return None if each == cell.k else f"{each:.2f} tokens a step are drafted"
 
 
@@ -176,8 +176,8 @@ def _same_output(cell: Cell, measured: Measured, base: Measured | None) -> Check
     pairs = _pairs(one, other)
     if base and "long" in measured.passes and "long" in base.passes:
         pairs |= {"long": _pairs(measured.passes["long"], base.passes["long"])[0]}
-    found = {which: _first_difference(*pair) for which, pair in pairs.items()}
-    differing = {which: where for which, where in found.items() if where is not None}
+    places = {which: _first_difference(*pair) for which, pair in pairs.items()}
+    differing = {which: where for which, where in places.items() if where is not None}
     figure = f"{len(pairs) - len(differing)} of {len(pairs)} the same"
     reason = "; ".join(f"prompt {which} differs from {w} on" for which, w in differing.items())
     fails = bool(differing) and not cell.output_may_differ
@@ -236,32 +236,32 @@ def _in_short(counters: Counters) -> str:
 
 def _worst(measured: Measured) -> Repeats | None:
     """The repeats of the output that has most of them, of those that are long enough."""
-    said = [o.tokens for one in measured.passes.values() for o in one.outputs if o.tokens]
-    found = [repeats(tokens) for tokens in said if len(tokens) >= _TOO_SHORT]
-    return max(found, key=lambda one: (one.fourgram, one.most), default=None)
+    outputs = [o.tokens for one in measured.passes.values() for o in one.outputs if o.tokens]
+    counts = [repeats(tokens) for tokens in outputs if len(tokens) >= _TOO_SHORT]
+    return max(counts, key=lambda one: (one.fourgram, one.most), default=None)
 
 
 def _repeats(cell: Cell, measured: Measured) -> Check:
     name = "no loop"
-    found = _worst(measured)
-    if found is None:
+    worst = _worst(measured)
+    if worst is None:
         return Check(name, "not run", reason=f"no output has {_TOO_SHORT} tokens")
-    figure = f"{found.bigram:.4f} / {found.trigram:.4f} / {found.fourgram:.4f}, most {found.most}"
+    figure = f"{worst.bigram:.4f} / {worst.trigram:.4f} / {worst.fourgram:.4f}, most {worst.most}"
     declared = cell.k > 0 and "4gram-repeats" in cell.checks
-    if found.fourgram > _LOOPING and not declared:
-        reason = f"4-gram {list(found.which)} is there {found.most} times"
+    if worst.fourgram > _LOOPING and not declared:
+        reason = f"4-gram {list(worst.which)} is there {worst.most} times"
         return Check(name, "fail", figure, reason)
     return Check(name, "pass", figure)
 
 
 def _acceptance(cell: Cell, measured: Measured) -> Check:
-    name, found = "acceptance", total(measured)
+    name, counters = "acceptance", total(measured)
     if cell.k == 0:
         return Check(name, "not run", reason="nothing is drafted with k=0")
-    if found.rate is None or found.length is None:
+    if counters.rate is None or counters.length is None:
         return Check(name, "not run", reason="nothing was drafted")
-    figure = f"{_in_short(found)}, rate {found.rate:.3f}, length {found.length:.2f}"
-    if found.accepted == 0 and "speed-up" in cell.checks:
+    figure = f"{_in_short(counters)}, rate {counters.rate:.3f}, length {counters.length:.2f}"
+    if counters.accepted == 0 and "speed-up" in cell.checks:
         return Check(name, "fail", figure, "nothing is accepted, where a speed-up is claimed")
     return Check(name, "pass", figure)
 
@@ -305,9 +305,9 @@ def _agreement(cell: Cell, measured: Measured) -> Check:
 
 
 def _left_behind(measured: Measured) -> Check:
-    left = measured.left_behind
-    reason = "it ended, and these did not" if left else ""
-    return Check("nothing left", "fail" if left else "pass", f"{left} processes", reason)
+    count = measured.left_behind
+    reason = "it ended, and these did not" if count else ""
+    return Check("nothing left", "fail" if count else "pass", f"{count} processes", reason)
 
 
 def _memory(measured: Measured) -> Check:
@@ -365,7 +365,7 @@ def _rounds(figure: str, against: Baseline) -> int:
 
 
 def _figures(cell: Cell, measured: Measured, against: Baseline) -> dict[str, float | None]:
-    counters, found = total(measured), _worst(measured)
+    counters, worst = total(measured), _worst(measured)
     values: dict[str, float | None] = {
         "acceptance-rate": counters.rate,
         "acceptance-length": counters.length,
@@ -374,7 +374,7 @@ def _figures(cell: Cell, measured: Measured, against: Baseline) -> dict[str, flo
         "load-seconds": measured.load_seconds,
         "memory-gib": measured.memory / _GIB if measured.memory else None,
     }
-    if found is not None:
-        values |= {"bigram-repeats": found.bigram, "trigram-repeats": found.trigram}
-        values |= {"4gram-repeats": found.fourgram, "most-repeated-4gram": found.most}
+    if worst is not None:
+        values |= {"bigram-repeats": worst.bigram, "trigram-repeats": worst.trigram}
+        values |= {"4gram-repeats": worst.fourgram, "most-repeated-4gram": worst.most}
     return values

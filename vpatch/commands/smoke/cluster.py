@@ -236,7 +236,7 @@ class ClusterSmoke:
         kind = next(iter(self.kinds), self.trees.kind or run.kind)
         return SmokeRun(
             name=request.name,
-            made=self.begun,
+            timestamp=self.begun,
             asked=request.asked if image else {**request.asked, "engine": run.engine},
             subject=request.subject,
             plan=request.smoke,

@@ -103,8 +103,8 @@ def command(
 
 
 def _print(phase: str, name: str, checks: Sequence[Check]) -> None:
-    found = verdict_of(checks)
-    verdict = style(f"{found:<7}", fg=_COLOURS[found])
+    outcome = verdict_of(checks)
+    verdict = style(f"{outcome:<7}", fg=_COLOURS[outcome])
     failing = [c for c in checks if c.verdict == "fail" or (c.claimed and c.verdict != "pass")]
     line = "" if failing else _summary(checks)
     click.echo(f"{phase:<6}  {verdict}  {name:<28}  {line}".rstrip())

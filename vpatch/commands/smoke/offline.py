@@ -74,8 +74,8 @@ def run_offline(
         watched_memory(child) as memory,
     ):
         measured = _watch(child, cell, events, seen)
-        left = outlived(child) if child.poll() is not None else 0
-        return replace(measured, memory=memory.host, gpu_memory=memory.gpus, left_behind=left)
+        survivors = outlived(child) if child.poll() is not None else 0
+        return replace(measured, memory=memory.host, gpu_memory=memory.gpus, left_behind=survivors)
 
 
 def _job(cell: Cell, model: Path | str, sandbox: Sandbox) -> dict[str, Any]:
@@ -95,10 +95,10 @@ def _job(cell: Cell, model: Path | str, sandbox: Sandbox) -> dict[str, Any]:
 
 def _watch(child: Running, cell: Cell, events: Path, seen: _Seen) -> Measured:
     begun = alive = time.monotonic()
-    found, ended = None, False
+    failure, ended = None, False
     with events.open(encoding="utf-8") as lines:
         rest = ""
-        while not ended and found is None:
+        while not ended and failure is None:
             # Asked first: what it wrote before its end is read below.
             ended = child.poll() is not None
             rest += lines.read()
@@ -109,13 +109,13 @@ def _watch(child: Running, cell: Cell, events: Path, seen: _Seen) -> Measured:
             if whole:
                 alive = now
             if not ended:
-                found = _overdue(cell, seen, now - begun, now - alive, child.log)
+                failure = _overdue(cell, seen, now - begun, now - alive, child.log)
                 time.sleep(_POLL_SECONDS)
     code = child.poll()
-    if found is None and (code != 0 or not seen.done):
+    if failure is None and (code != 0 or not seen.done):
         kind = "crashed" if seen.loaded else "does not start"
-        found = fault(kind, f"the process ended with {code}", child.log)
-    return replace(seen.measured, passes=seen.passes, fault=found)
+        failure = fault(kind, f"the process ended with {code}", child.log)
+    return replace(seen.measured, passes=seen.passes, fault=failure)
 
 
 def _overdue(cell: Cell, seen: _Seen, age: float, silent: float, log: Path) -> Fault | None:

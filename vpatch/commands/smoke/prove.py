@@ -71,11 +71,11 @@ def run_smoke(
         OverlayError: the engine's packages are not those of the trees.
         UnavailableError: the machine is in the way, such as a full disk.
     """
-    made = datetime.now(UTC).isoformat(timespec="seconds")
+    timestamp = datetime.now(UTC).isoformat(timespec="seconds")
     phases: list[Phase] = ["before", "after"] if request.before else ["after"]
     try:
         with scratch_folder() as name:
-            ran = _run(request, target, workdir, Path(name), progress, on_result, phases, made)
+            ran = _run(request, target, workdir, Path(name), progress, on_result, phases, timestamp)
         record = record_of(ran)
         write_evidence(workdir, record)
     except OSError as error:
@@ -96,7 +96,7 @@ def _run(
     progress: Progress,
     on_result: OnResult,
     phases: Sequence[Phase],
-    made: str,
+    timestamp: str,
 ) -> SmokeRun:
     sites = {phase: target.sandbox(phase, work) for phase in phases}
     task = progress.start(f"Preparing {', '.join(request.models)}")
@@ -125,10 +125,10 @@ def _run(
         def begin(number: int, count: int, cell: Cell, phase: Phase = phase) -> Callable[[], None]:
             return progress.start(f"{phase}, {number} of {count}: {cell.name}").done
 
-        def found(result: CellResult, phase: Phase = phase) -> None:
+        def report(result: CellResult, phase: Phase = phase) -> None:
             on_result(phase, result.cell.name, result.checks)
 
-        results += run_phase(place, request.cells, begin, found)
+        results += run_phase(place, request.cells, begin, report)
     task = progress.start("Collecting the environment")
     ended = collect_environment(sites["after"], work, workdir / ENVIRONMENT)
     task.done()
@@ -136,7 +136,7 @@ def _run(
         progress.note(f"vllm.collect_env ended with {ended.code}; see {ENVIRONMENT}")
     return SmokeRun(
         name=request.name,
-        made=made,
+        timestamp=timestamp,
         asked=request.asked,
         subject=request.subject,
         plan=request.smoke,

@@ -50,7 +50,7 @@ class SmokeRun:
     """A smoke run. `asked` is what the command line said, so that it can be said again."""
 
     name: str
-    made: str
+    timestamp: str
     asked: Mapping[str, OptionValue]
     subject: Sequence[SubjectTree]
     plan: Smoke
@@ -83,7 +83,7 @@ def record_of(ran: SmokeRun) -> SmokeRecord:
         kind="smoke",
         vpatch=__version__,
         name=ran.name,
-        made=ran.made,
+        made=ran.timestamp,
         digest=digest_of_subject(ran.subject),
         asked=dict(ran.asked),
         subject=list(ran.subject),

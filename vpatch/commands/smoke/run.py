@@ -91,23 +91,23 @@ def run_phase(
     tokens are not tried where fewer did not even start.
     """
     planned = list(visits(cells))
-    found: list[CellRun] = []
+    runs: list[CellRun] = []
     acceptance = {name: one.acceptance for name, one in place.checkpoints.items()}
     verdicts = CellVerdicts(place.phase, cells, place.sandbox.digests, acceptance, on_result)
     for number, (_, cell) in enumerate(planned, 1):
         log = place.logs / log_name(place.phase, number, cell)
-        reason = _hung(found, cell)
+        reason = _hung(runs, cell)
         if not reason and place.phase == "before":
-            reason = _no_use(found, cell)
+            reason = _no_use(runs, cell)
         if reason:
-            found.append(CellRun(cell, log, None, reason))
+            runs.append(CellRun(cell, log, None, reason))
         else:
             ended = begin(number, len(planned), cell)
             folder = place.checkpoints[cell.model].folder
             measured = run_cell(cell, folder, place.sandbox, place.workdir, log, port=place.port)
-            found.append(CellRun(cell, log, measured))
+            runs.append(CellRun(cell, log, measured))
             ended()
-        verdicts.look(found, [following for _, following in planned[number:]])
+        verdicts.look(runs, [following for _, following in planned[number:]])
     return verdicts.all()
 
 
@@ -134,12 +134,12 @@ class CellVerdicts:
         self._on_result = on_result
         self._results: dict[int, CellResult] = {}
 
-    def look(self, found: Sequence[CellRun], later: Sequence[Cell]) -> None:
-        """Judge what can be: `found` are the runs in their order, `later` the cells to come."""
-        seen = [visit.cell for visit in found]
+    def look(self, runs: Sequence[CellRun], later: Sequence[Cell]) -> None:
+        """Judge what can be: the `runs` are in their order, `later` are the cells to come."""
+        seen = [visit.cell for visit in runs]
         for index, visited in enumerate(self.cells):
             if index not in self._results and visited in seen and _is_settled(visited, later):
-                self._results[index] = self._judged(visited, found)
+                self._results[index] = self._judged(visited, runs)
                 self._on_result(self._results[index])
 
     def all(self) -> list[CellResult]:
@@ -206,16 +206,16 @@ def run_cell(
     with tempfile.TemporaryDirectory(dir=workdir) as name:
         try:
             if cell.mode == "offline":
-                found = run_offline(cell, model, sandbox, Path(name), log)
+                measured = run_offline(cell, model, sandbox, Path(name), log)
             else:
-                found = run_server(cell, model, sandbox, Path(name), log, port=port)
+                measured = run_server(cell, model, sandbox, Path(name), log, port=port)
         except LogError as error:
-            found = Measured(fault=Fault("lost its log", error.what))
+            measured = Measured(fault=Fault("lost its log", error.what))
     try:
         sandbox.verify()
     except OverlayError as error:
-        return replace(found, fault=Fault("tampered with", f"{error.where}: {error.what}"))
-    return found
+        return replace(measured, fault=Fault("tampered with", f"{error.where}: {error.what}"))
+    return measured
 
 
 def _base(cell: Cell, visited: Sequence[CellRun]) -> Measured | None:

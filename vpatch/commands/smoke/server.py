@@ -65,26 +65,26 @@ def run_server(
 
 def _measured(child: Running, cell: Cell, client: Client, begun: float) -> Measured:
     """Await a server that was started at `begun`, ask it everything, and stop it."""
-    found = await_health(child, min(cell.timeouts.start, cell.timeouts.cell), client)
-    if found is not None:
-        return Measured(fault=found)
+    failure = await_health(child, min(cell.timeouts.start, cell.timeouts.cell), client)
+    if failure is not None:
+        return Measured(fault=failure)
     load_seconds = time.monotonic() - begun
     session = _ServerSession(client, cell)
-    found = _guarded(child, cell, session.ask_everything)
-    served, left = session.served(), 0
-    if found is None:
+    failure = _guarded(child, cell, session.ask_everything)
+    served, survivors = session.served(), 0
+    if failure is None:
         begun = time.monotonic()
         code = stop(child, cell.timeouts)
         if isinstance(code, Fault):
-            found = code
+            failure = code
         else:
             served = replace(served, stop_seconds=time.monotonic() - begun, stop_code=code)
-            left = outlived(child)
+            survivors = outlived(child)
     return Measured(
         load_seconds=load_seconds,
         passes=session.passes,
-        left_behind=left,
-        fault=found,
+        left_behind=survivors,
+        fault=failure,
         server=served,
     )
 
@@ -105,8 +105,8 @@ def _digests(sandbox: Sandbox, cell: Cell, workdir: Path) -> dict[str, str | Non
     )
     if ended.code != 0:
         return {}
-    found: dict[str, str | None] = json.loads(result.read_text(encoding="utf-8"))
-    return found
+    digests: dict[str, str | None] = json.loads(result.read_text(encoding="utf-8"))
+    return digests
 
 
 def _guarded(child: Running, cell: Cell, ask: Callable[[], None]) -> Fault | None:
@@ -141,8 +141,8 @@ class _ServerSession:
 
     def served(self) -> Served:
         answered = sum(o.count for one in self.passes.values() for o in one.outputs)
-        left = {name: "it did not come so far" for name in _ASKED if name not in self.problems}
-        return Served(self.problems, left | self.not_run, self.generated, answered)
+        reasons = {name: "it did not come so far" for name in _ASKED if name not in self.problems}
+        return Served(self.problems, reasons | self.not_run, self.generated, answered)
 
     def ask_everything(self) -> None:
         self.problems["/health"] = ()
@@ -215,7 +215,7 @@ class _ServerSession:
         self.problems[name] = ()
 
     def _left(self) -> float:
-        left = self.client.deadline - time.monotonic()
-        if left <= 0:
+        seconds = self.client.deadline - time.monotonic()
+        if seconds <= 0:
             raise TooLongError
-        return min(self.patience, left)
+        return min(self.patience, seconds)
