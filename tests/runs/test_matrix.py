@@ -72,7 +72,7 @@ def test_every_combination_is_a_point(context):
         for kind in ("cpu", "hopper")
     ]
     for point in found.points:
-        (job,) = point.found
+        (job,) = point.jobs
         assert job.spec.version == point.vllm
         named = [] if point.patches == "pristine" else ["one", "two"]
         assert [patch.id for patch in job.patches] == named

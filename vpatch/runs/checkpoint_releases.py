@@ -41,7 +41,7 @@ def on_releases(
     versions = context.releases() if vllm == ALL else [exact_release(context, vllm)]
     claims = {need.patch: needed_in(context, need) for need in needs}
     task = context.progress.start("Reading releases", total=len(versions), unit="releases")
-    found = []
+    rows = []
     for version in versions:
         with context.tree(parse_vllm(version)) as tree:
             there = set(tree.paths())
@@ -50,7 +50,7 @@ def on_releases(
         wanted = (
             patch for patch, claim in claims.items() if claim and version in SpecifierSet(claim)
         )
-        found.append(ReleaseRow(version, support, tuple(wanted)))
+        rows.append(ReleaseRow(version, support, tuple(wanted)))
         task.advance(1)
     task.done()
-    return found
+    return rows

@@ -130,8 +130,8 @@ def _too_small(node: ClusterNode, wanted: WantedNode, gpus: int) -> str:
     cpus, labels = cpus_of(wanted.needs), wanted.needs.labels or {}
     if node.fits(cpus, gpus, labels):
         return ""
-    said = "".join(f", {key}={value}" for key, value in labels.items())
-    return f"Ray has {node.described}; wanted: {cpus:g} CPUs, {gpus:g} GPUs{said}"
+    suffix = "".join(f", {key}={value}" for key, value in labels.items())
+    return f"Ray has {node.described}; wanted: {cpus:g} CPUs, {gpus:g} GPUs{suffix}"
 
 
 def cpus_of(needs: Needs) -> float:

@@ -51,19 +51,19 @@ def looked_up(
 
 def _lines(context: Context, typed: str, releases: Iterable[str]) -> Iterator[str]:
     files = open_files(Path(typed))
-    found = inspect(files)
+    inspection = inspect(files)
     tokenizer = tokenizer_of(files, None)
-    wanted = needs_of(found, None)
+    wanted = needs_of(inspection, None)
     needs = [(need, needed_in(context, need)) for need in wanted]
-    for line in report.inspection_lines(found, tokenizer, needs):
+    for line in report.inspection_lines(inspection, tokenizer, needs):
         yield line.text
     try:
-        rows = [row for one in releases for row in on_releases(context, found, wanted, one)]
+        rows = [row for one in releases for row in on_releases(context, inspection, wanted, one)]
         for line in report.release_lines(rows) if rows else ():
             yield line.text
     except VpatchError as reason:
         # What the Hub tells is worth knowing without it.
         yield reason.what
-    for finding in findings_of(found, tokenizer, None):
+    for finding in findings_of(inspection, tokenizer, None):
         if finding.fault:
             yield f"this prevents loading: {finding.what}"

@@ -88,16 +88,16 @@ class KeptCells:
             )
         folder.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=folder, prefix=".new-") as name:
-            made = Path(name, "cell")
+            draft = Path(name, "cell")
             sums = {}
             for path, content in _parts(cell).items():
-                (made / path).parent.mkdir(parents=True, exist_ok=True)
-                (made / path).write_bytes(content)
+                (draft / path).parent.mkdir(parents=True, exist_ok=True)
+                (draft / path).write_bytes(content)
                 sums[path] = hashlib.sha256(content).hexdigest()
             text = json.dumps({_FILES: sums, _MARK: self._mark(key, sums)})
-            (made / _SUMS).write_text(text, encoding="utf-8")
+            (draft / _SUMS).write_text(text, encoding="utf-8")
             remove(folder / key)
-            made.rename(folder / key)
+            draft.rename(folder / key)
 
     def find(self, key: str) -> KeptCell | None:
         """Return a cell that is there and is as it was written."""

@@ -30,14 +30,14 @@ _Plan = TypeVar("_Plan", Smoke, Bench)
 class MatrixPoint:
     """One combination of a matrix, by its names; None where the matrix does not say it.
 
-    `found` is what runs there.
+    `jobs` are what runs there.
     """
 
     vllm: str | None
     patches: str | None
     hardware: str | None
     needs: Needs
-    found: Sequence[Selection]
+    jobs: Sequence[Selection]
 
     @property
     def name(self) -> str:
@@ -48,10 +48,10 @@ class MatrixPoint:
         return re.sub(r"[^A-Za-z0-9.]+", "-", self.name)
 
     @property
-    def said(self) -> dict[str, str]:
+    def names(self) -> dict[str, str]:
         """The names that a record has."""
-        found = {"vllm": self.vllm, "patches": self.patches, "hardware": self.hardware}
-        return {name: value for name, value in found.items() if value is not None}
+        names = {"vllm": self.vllm, "patches": self.patches, "hardware": self.hardware}
+        return {name: value for name, value in names.items() if value is not None}
 
 
 @dataclass(frozen=True)
@@ -84,12 +84,12 @@ class RecipeMatrix:
 
     def with_pristine(self) -> RecipeMatrix:
         """Return the same with the pristine trees of each release and kind of machine, first."""
-        has = {(p.vllm, p.hardware) for p in self.points if not any(j.patches for j in p.found)}
+        has = {(p.vllm, p.hardware) for p in self.points if not any(j.patches for j in p.jobs)}
         pristine = {
             (point.vllm, point.hardware): replace(
                 point,
                 patches="without patches",
-                found=[replace(job, patches=()) for job in point.found],
+                jobs=[replace(job, patches=()) for job in point.jobs],
             )
             for point in self.points
             if (point.vllm, point.hardware) not in has
@@ -102,7 +102,7 @@ class RecipeMatrix:
         Raises:
             UsageError: it can run none of them.
         """
-        kept = []
+        points = []
         for point in self.points:
             lacking = [error.what for error in missing(point.needs, machine, kind)]
             if point.needs.labels:
@@ -110,15 +110,15 @@ class RecipeMatrix:
             if lacking:
                 notes.append(f"{point.name} is left out: {'; '.join(lacking)}")
             else:
-                kept.append(point)
-        if not kept:
+                points.append(point)
+        if not points:
             raise UsageError(
                 "this machine can run no point of the matrix:\n    " + "\n    ".join(notes),
                 where=self.positions.where(["matrix"]),
                 hint="give --on ADDRESS, or run it on a machine that has what the matrix needs",
                 code="cli.missing-option",
             )
-        return replace(self, points=kept)
+        return replace(self, points=points)
 
 
 def matrix_of(context: Context, request: Request) -> RecipeMatrix | None:
@@ -175,10 +175,10 @@ def _selected(
 ) -> list[Selection]:
     """What a point runs; no patches at all is the pristine tree."""
     asked = replace(request, vllm=vllm, patches=tuple(patches or ()))
-    found = selection.resolve(asked, context.library, whole_library=vllm is not None)
+    jobs = selection.resolve(asked, context.library, whole_library=vllm is not None)
     # A release of the matrix may need none of the patches, and none of them was named for it.
-    found = [replace(job, recipe=None) for job in found]
-    return [replace(job, patches=()) for job in found] if patches == () else found
+    jobs = [replace(job, recipe=None) for job in jobs]
+    return [replace(job, patches=()) for job in jobs] if patches == () else jobs
 
 
 def merged_needs(ours: Needs, theirs: Needs) -> Needs:

@@ -96,7 +96,7 @@ class PlannedTrees:
 
 
 def planned_trees(
-    context: Context, found: Sequence[Selection], stack: ExitStack, *, asked_for: bool
+    context: Context, jobs: Sequence[Selection], stack: ExitStack, *, asked_for: bool
 ) -> PlannedTrees:
     """Plan selections for an engine, of the release that the first one names.
 
@@ -104,15 +104,15 @@ def planned_trees(
     """
     # An engine runs what the patches insert. Callers ask for the recipe whose plan they take: here
     # it has a name only, and a file of the library may have the same.
-    for job in found:
+    for job in jobs:
         context.require_trust(job.patches)
-    trees = [stack.enter_context(context.tree(j.spec, j.expected_digest)) for j in found]
+    trees = [stack.enter_context(context.tree(j.spec, j.expected_digest)) for j in jobs]
     plans = [
         planned(context, job.patches, tree, to_write=True)
-        for job, tree in zip(found, trees, strict=True)
+        for job, tree in zip(jobs, trees, strict=True)
     ]
-    strict = any(job.strict for job in found)
-    refuse_stopping(plans, asked_for=asked_for or found[0].recipe is not None, strict=strict)
+    strict = any(job.strict for job in jobs)
+    refuse_stopping(plans, asked_for=asked_for or jobs[0].recipe is not None, strict=strict)
     version = plans[0].pin.version
     if plans[0].pin.tree != "vllm" or version is None:
         raise UsageError(
@@ -125,10 +125,10 @@ def planned_trees(
 
 
 def engine_target(
-    context: Context, found: Sequence[Selection], engine: str, stack: ExitStack, *, asked_for: bool
+    context: Context, jobs: Sequence[Selection], engine: str, stack: ExitStack, *, asked_for: bool
 ) -> tuple[EngineTarget, list[Plan], str]:
     """Plan selections and open the engine for them; return target, plans, and vLLM's release."""
-    trees = planned_trees(context, found, stack, asked_for=asked_for)
+    trees = planned_trees(context, jobs, stack, asked_for=asked_for)
     return open_target(context, trees, engine, stack), trees.plans, trees.version
 
 
@@ -156,22 +156,22 @@ def look_at_image(name: str, stack: ExitStack, *, gpus: bool) -> tuple[PatchedIm
 
 
 def image_target(
-    found: PatchedImage, docker: Docker, folders: Iterable[Path], *, gpus: bool
+    image: PatchedImage, docker: Docker, folders: Iterable[Path], *, gpus: bool
 ) -> ImageTarget:
     """Return the target of an image. Its containers also see `folders`."""
-    about = about_image(found)
-    return ImageTarget(docker, about, found.kind, found.version, found.digests, list(folders), gpus)
+    about = about_image(image)
+    return ImageTarget(docker, about, image.kind, image.version, image.digests, list(folders), gpus)
 
 
-def trees_in_image(found: PatchedImage) -> PlannedTrees:
+def trees_in_image(image: PatchedImage) -> PlannedTrees:
     """Return what an image already has, for a run elsewhere."""
-    about = about_image(found)
-    return PlannedTrees([], [], found.version, about, found.digests, found.kind)
+    about = about_image(image)
+    return PlannedTrees([], [], image.version, about, image.digests, image.kind)
 
 
-def about_image(found: PatchedImage) -> ImageFacts:
+def about_image(image: PatchedImage) -> ImageFacts:
     """Return what evidence says of an image."""
-    return {"name": found.name, "id": found.image.id, "digests": list(found.image.digests)}
+    return {"name": image.name, "id": image.image.id, "digests": list(image.image.digests)}
 
 
 def folders_to_show(

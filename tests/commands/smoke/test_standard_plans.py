@@ -97,7 +97,7 @@ def sides(context, request, *, matrix=None):
     said = {"image": None, "url": (), "compare": None, "before": True}
     opening = Opening(context, request, None, None, BenchOptions().overrides(), None, None, matrix)
     found = (
-        [point.found for point in matrix.points]
+        [point.jobs for point in matrix.points]
         if matrix
         else [opening._jobs(vllm) for (vllm,) in subjects_of(said, request).sides]
     )

@@ -191,7 +191,7 @@ class Opening:
     request: Request
     engine: str | None
     recipe: str | None
-    said: Overrides
+    overrides: Overrides
     machine: Machine
     stack: ExitStack
     matrix: RecipeMatrix | None = None
@@ -212,7 +212,7 @@ class Opening:
         bench, recipe = self._plan(points)
         for point in points:
             needed = bench.model_copy(update={"needs": merged_needs(bench.needs, point.needs)})
-            self._refuse_missing(needed, kind, [release_asked(one.found) for one in points])
+            self._refuse_missing(needed, kind, [release_asked(one.jobs) for one in points])
         opened = [self._opened_trees(point, engine) for point in points]
         return self._ready(bench, opened, f"{recipe or opened[0].target.version}-{kind}")
 
@@ -225,10 +225,10 @@ class Opening:
                 hint="measure a part of the matrix at a time",
                 code="bench.too-many-sides",
             )
-        recipe = self.request.recipe if self.matrix else points[0].found[0].recipe
+        recipe = self.request.recipe if self.matrix else points[0].jobs[0].recipe
         named = self.recipe or recipe
         self.context.require_trust((), named)
-        plan = self.said.plan(self.context, named)
+        plan = self.overrides.plan(self.context, named)
         return (self.matrix.plan_at(plan, Needs()) if self.matrix else plan), recipe
 
     def _refuse_missing(self, bench: Bench, kind: str, releases: Iterable[str | None]) -> None:
@@ -247,12 +247,12 @@ class Opening:
         sides = []
         for point in points:
             trees = planned_trees(
-                self.context, point.found, self.stack, asked_for=bool(self.request.patches)
+                self.context, point.jobs, self.stack, asked_for=bool(self.request.patches)
             )
             subject = _trees(subject_trees(trees.plans))
             needs = merged_needs(bench.needs, point.needs)
             what = _in_words(trees.version, subject, point)
-            sides.append(PlannedSide(trees, what, subject, needs, point.said or None))
+            sides.append(PlannedSide(trees, what, subject, needs, point.names or None))
         title = recipe or sides[0].trees.version
         return bench, sides, f"{title}-{self.engine or 'cluster'}"
 
@@ -261,16 +261,16 @@ class Opening:
     ) -> tuple[list[tuple[PatchedImage, Docker]], str | None, Bench, list[str]]:
         """Ask images what they are; return them, the recipe of the plan, the plan and its files."""
         gpus = bool(self.machine.gpus)
-        found = [look_at_image(name, self.stack, gpus=gpus) for name in names]
-        plan = self.recipe or found[0][0].lock.recipe
-        bench = self.said.plan(self.context, plan)
+        images = [look_at_image(name, self.stack, gpus=gpus) for name in names]
+        plan = self.recipe or images[0][0].lock.recipe
+        bench = self.overrides.plan(self.context, plan)
         files = [shape.path for shape in bench.shapes if shape.path is not None]
-        return found, plan, bench, files
+        return images, plan, bench, files
 
     def _planned_images(self, names: Iterable[str]) -> tuple[Bench, list[PlannedSide], str]:
-        found, plan, bench, files = self._looked_at(names)
-        first, _ = found[0]
-        named = self.said.model is not None
+        images, plan, bench, files = self._looked_at(names)
+        first, _ = images[0]
+        named = self.overrides.model is not None
         require_trust_in_folders(self.context, plan, bench.models.values(), files, named=named)
         sides = [
             PlannedSide(
@@ -279,7 +279,7 @@ class Opening:
                 _trees(subject_trees_of_locks(*image.locks)),
                 bench.needs,
             )
-            for image, _ in found
+            for image, _ in images
         ]
         return bench, sides, f"{first.lock.recipe or first.version}-image"
 
@@ -293,24 +293,24 @@ class Opening:
 
     def _opened_trees(self, point: MatrixPoint, engine: str) -> Opened:
         target, plans, version = engine_target(
-            self.context, point.found, engine, self.stack, asked_for=bool(self.request.patches)
+            self.context, point.jobs, engine, self.stack, asked_for=bool(self.request.patches)
         )
         subject = _trees(subject_trees(plans))
         opened = self._opened(_in_words(version, subject, point), subject, target)
-        if not point.said:
+        if not point.names:
             return opened
-        described = opened.described.model_copy(update={"point": point.said})
+        described = opened.described.model_copy(update={"point": point.names})
         return replace(opened, described=described)
 
     def _images(self, sides: Sequence[Sequence[str]]) -> Ready:
-        found, plan, bench, files = self._looked_at(name for (name,) in sides)
-        first, _ = found[0]
-        self._refuse_missing(bench, first.kind, [image.version for image, _ in found])
+        images, plan, bench, files = self._looked_at(name for (name,) in sides)
+        first, _ = images[0]
+        self._refuse_missing(bench, first.kind, [image.version for image, _ in images])
         seen = folders_to_show(
-            self.context, plan, bench.models.values(), files, named=self.said.model is not None
+            self.context, plan, bench.models.values(), files, named=self.overrides.model is not None
         )
         opened = []
-        for image, docker in found:
+        for image, docker in images:
             target = image_target(image, docker, seen, gpus=bool(self.machine.gpus))
             subject = _trees(subject_trees_of_locks(*image.locks))
             opened.append(self._opened(_image_in_words(image), subject, target))
@@ -354,7 +354,7 @@ class Opening:
         _refuse_strangers(servers)
         first = servers[0]
         ks = sorted({server.k for server in servers})
-        overrides = self.said if self.said.model else replace(self.said, model=_root_of(first))
+        overrides = replace(self.overrides, model=self.overrides.model or _root_of(first))
         bench = overrides.plan(self.context, self.recipe, served=ks)
         tokenizer = self._tokenizer(first)
         engine, _ = engine_here(self.context, self.engine, self.machine)
@@ -376,9 +376,9 @@ class Opening:
     def _tokenizer(self, server: RunningServer) -> Path:
         """Find what prompts are made with: that of --model, or of what a server says it serves."""
         try:
-            found = locate(given(self.said.model or _root_of(server)))
+            folder = locate(given(self.overrides.model or _root_of(server)))
         except ModelError as error:
-            if self.said.model:
+            if self.overrides.model:
                 raise
             raise UsageError(
                 f"the tokenizer of its model is not on this machine: {error.what}",
@@ -386,7 +386,7 @@ class Opening:
                 hint="give --model PATH|ID: the prompts are made with its tokenizer",
                 code="bench.no-tokenizer",
             ) from error
-        return cast("Path", found)  # None is for synthetic models, which cannot be given
+        return cast("Path", folder)  # None is for synthetic models, which cannot be given
 
     def _answering(self, servers: Sequence[RunningServer], tokenizer: Path) -> Answering:
         by_k: dict[int, str] = {}
@@ -410,9 +410,9 @@ class Opening:
         return Answering(servers, described, tokenizer)
 
 
-def _alone(found: Sequence[Selection]) -> MatrixPoint:
+def _alone(jobs: Sequence[Selection]) -> MatrixPoint:
     """A side without a matrix."""
-    return MatrixPoint(None, None, None, Needs(), found)
+    return MatrixPoint(None, None, None, Needs(), jobs)
 
 
 def _trees(subject: Iterable[SubjectTree]) -> list[TreeRecord]:

@@ -112,17 +112,17 @@ def verify_all(context: Context, root: Path) -> tuple[list[VerifiedEvidence], li
         The evidence that can be read, and the errors. An error that several meet is there once.
     """
     readable, damaged = all_evidence(root)
-    found: list[VerifiedEvidence] = []
+    verified: list[VerifiedEvidence] = []
     errors: list[VpatchError] = [*damaged]
     for evidence in readable:
         try:
-            found.append(_verified(context, evidence))
+            verified.append(_verified(context, evidence))
         except VpatchError as error:
-            found.append(VerifiedEvidence(evidence, [], [], error))
+            verified.append(VerifiedEvidence(evidence, [], [], error))
             errors.append(error)
         except DAMAGE as error:
             errors.append(no_record(evidence, error))
-    return found, distinct(errors)
+    return verified, distinct(errors)
 
 
 def unchanged_evidence(folder: Path) -> Evidence:
@@ -190,7 +190,7 @@ def _selected(
     if point is None:
         return selection.resolve(request, context.library)
     matrix = matrix_of(context, request)
-    points = {one.name: one.found for one in matrix.points} if matrix else {}
+    points = {one.name: one.jobs for one in matrix.points} if matrix else {}
     if point not in points:
         raise UsageError(
             f"the recipe has no point {point} any more",

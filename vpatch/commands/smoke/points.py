@@ -168,7 +168,7 @@ def _points(
     errors: list[VpatchError] = []
     for point in matrix.points:
         try:
-            trees = planned_trees(context, point.found, stack, asked_for=False)
+            trees = planned_trees(context, point.jobs, stack, asked_for=False)
         except VpatchError as error:
             errors.append(error)
         else:
@@ -234,7 +234,7 @@ class _Points:
     def _joined(self, records: Sequence[SmokeRecord], name: str) -> SmokeRecord:
         points = [one.point for one in self.planned if one.point is not None]
         named = [
-            {"name": point.name, "folder": f"{POINTS}/{point.slug}", **point.said}
+            {"name": point.name, "folder": f"{POINTS}/{point.slug}", **point.names}
             for point in points
         ]
         plan = smoke_plan_of(self.context, self.options.plan or self.request.recipe)
