@@ -132,8 +132,8 @@ def schedule(
         loads = loads_of(bench, repeat, salt)
         groups = [tuple(loads)] if bench.share_server else [(load,) for load in loads]
         cells = list(zip(*sides, strict=True))
-        found = list(enumerate((of_sides, group) for of_sides in cells for group in groups))
-        for number, (of_sides, group) in _turned(found, repeat):
+        places = list(enumerate((of_sides, group) for of_sides in cells for group in groups))
+        for number, (of_sides, group) in _turned(places, repeat):
             for side in _turned(range(len(sides)), number + repeat):
                 yield ServerRun(repeat, side, of_sides[side], tuple(_turned(group, repeat)))
 

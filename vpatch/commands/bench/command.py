@@ -147,14 +147,14 @@ command.add_command(compare_command)
 
 def _refuse_options_before(context: click.Context) -> None:
     """Refuse what would be ignored: options of a run before the name of another command."""
-    given = [
+    options = [
         option.opts[0]
         for option in context.command.params
         if context.get_parameter_source(str(option.name)) is ParameterSource.COMMANDLINE
     ]
-    if given:
+    if options:
         raise UsageError(
-            f"{', '.join(given)} would have no effect before {context.invoked_subcommand}",
+            f"{', '.join(options)} would have no effect before {context.invoked_subcommand}",
             hint=f"write options after it; see vpatch bench {context.invoked_subcommand} --help",
             code="cli.unused-option",
         )

@@ -46,23 +46,23 @@ def compare(
     measured alike: the same checkpoint, prompts, flags and pins. Ends with 1 if the records differ
     in these.
     """
-    found = compare_records(records, despite, sides)
-    if html is not None and found.record is not None:
-        write_page(html, found.record)
-    code = ExitCode.FINDINGS if found.record is None else ExitCode.CLEAN
+    compared = compare_records(records, despite, sides)
+    if html is not None and compared.record is not None:
+        write_page(html, compared.record)
+    code = ExitCode.FINDINGS if compared.record is None else ExitCode.CLEAN
     if as_json:
-        page = None if found.record is None else html
-        return CommandResult(BenchCompareOutput.of(found.differing, found.record, page), code)
-    for what in found.differing:
+        page = None if compared.record is None else html
+        return CommandResult(BenchCompareOutput.of(compared.differing, compared.record, page), code)
+    for what in compared.differing:
         click.echo(f"they differ in {what}")
-    if not found.common:
+    if not compared.common:
         click.echo("they have no model, k, shape and concurrency in common")
-    elif found.record is None:
-        kinds = dict.fromkeys(found.differing.values())
+    elif compared.record is None:
+        kinds = dict.fromkeys(compared.differing.values())
         words = " ".join(f"--despite {kind}" for kind in kinds)
         click.echo(f"not compared; {words} does so all the same")
     else:
-        click.echo(report_of(found.record), nl=False)
+        click.echo(report_of(compared.record), nl=False)
         if html is not None:
             click.echo(f"\npage: {html}")
     return code

@@ -130,8 +130,8 @@ class _Turn:
     def _file(self, what: str) -> str:
         return f"{self.number:03}-" + re.sub(r"[^A-Za-z0-9.]+", "-", f"{self.title} {what}")
 
-    def all(self, found: Fault) -> list[LoadResult | Fault]:
-        return [found] * len(self.visit.loads)
+    def all(self, failure: Fault) -> list[LoadResult | Fault]:
+        return [failure] * len(self.visit.loads)
 
     def results(self, workdir: Path) -> list[LoadResult | Fault]:
         side = self.place.sides[self.visit.side]
@@ -165,10 +165,10 @@ class _Turn:
             command, workdir=workdir, log=log, extra_env=cell.environment
         ) as child:
             client = Client(url_of(taken), cell.timeouts.token, math.inf)
-            found = await_health(child, cell.timeouts.start, client)
+            failure = await_health(child, cell.timeouts.start, client)
             ended()
-            if found is not None:
-                yield found
+            if failure is not None:
+                yield failure
                 return
             yield LoadTarget(client, MODEL, str(model)), child
             if child.poll() is None:
@@ -211,15 +211,15 @@ class _Turn:
 
 def _longest(cell: BenchCell) -> int | None:
     """How many tokens a model takes, where the plan says so in digits, and not as 32k."""
-    found = cell.flags.get("max-model-len")
-    return found if isinstance(found, int) else None
+    limit = cell.flags.get("max-model-len")
+    return limit if isinstance(limit, int) else None
 
 
-def _because(found: Fault, child: Running | None) -> Fault:
+def _because(failure: Fault, child: Running | None) -> Fault:
     """A fault of requests, or that of the server, where it is why."""
-    if child is None or found.kind != "wrong answer":
-        return found
+    if child is None or failure.kind != "wrong answer":
+        return failure
     code = child.wait(_DEATH_SECONDS)
     if code is None:
-        return found
+        return failure
     return fault("crashed", f"the server ended with {code}", child.log)

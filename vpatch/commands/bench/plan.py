@@ -105,7 +105,7 @@ def _name_of(model: str) -> str:
 
 def numbers(option: str, text: str | None, *, least: int) -> tuple[int, ...]:
     """Read 1,4,8, or 0..3 for each from 0 to 3; nothing of nothing."""
-    found: list[int] = []
+    values: list[int] = []
     for part in text.split(",") if text else ():
         first, dots, last = part.strip().partition("..")
         if not _is_number(first) or (dots and not _is_number(last)):
@@ -115,15 +115,15 @@ def numbers(option: str, text: str | None, *, least: int) -> tuple[int, ...]:
                 hint="write it as 1,4,8 or as 0..3",
                 code="cli.bad-value",
             )
-        found += range(int(first), int(last if dots else first) + 1)
-    if text is not None and (not found or min(found) < least or len(set(found)) < len(found)):
+        values += range(int(first), int(last if dots else first) + 1)
+    if text is not None and (not values or min(values) < least or len(set(values)) < len(values)):
         raise UsageError(
             f"{text!r} has a number below {least}, or one twice",
             where=option,
             hint=f"give different numbers, each at least {least}",
             code="cli.bad-value",
         )
-    return tuple(found)
+    return tuple(values)
 
 
 def _is_number(text: str) -> bool:

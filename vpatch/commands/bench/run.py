@@ -102,14 +102,14 @@ def run(
         VpatchError: it could not be made, or nothing was measured when it broke off.
         KeyboardInterrupt: nothing was measured when it was interrupted.
     """
-    made = datetime.now(UTC).isoformat(timespec="seconds")
+    timestamp = datetime.now(UTC).isoformat(timespec="seconds")
     points: list[LoadRun] = []
     failure: KeyboardInterrupt | VpatchError | None = None
     try:
         (workdir / RAW).mkdir()
         with scratch_folder() as work:
             # A server that runs may have had the prompts of an earlier benchmark.
-            salt = made if isinstance(request.sides[0], Answering) else ""
+            salt = timestamp if isinstance(request.sides[0], Answering) else ""
             place, cells, checkpoints = _prepared(request, workdir, Path(work), progress)
             visits = list(schedule(cells, request.plan, salt))
             try:
@@ -134,7 +134,7 @@ def run(
             schema_version=SCHEMA_VERSION,
             vpatch=__version__,
             name=request.name,
-            made=made,
+            made=timestamp,
             asked=dict(request.asked),
             client=ClientRecord(vllm=request.vllm),
             models=models or _served(request),
@@ -225,7 +225,7 @@ def datasets_of(plan: Bench) -> dict[str, str]:
     Raises:
         UsageError: one cannot be read.
     """
-    found = {}
+    digests = {}
     for shape in plan.shapes:
         if shape.path is None:
             continue
@@ -239,8 +239,8 @@ def datasets_of(plan: Bench) -> dict[str, str]:
                 hint="correct the path in the plan; it is relative to the current folder",
                 code="bench.no-dataset",
             ) from error
-        found[shape.name] = f"sha256:{digest}"
-    return found
+        digests[shape.name] = f"sha256:{digest}"
+    return digests
 
 
 def _prepared(
@@ -264,8 +264,8 @@ def _prepared(
     names = side_names(len(request.sides))
     opened, cells = [], []
     for name, side in zip(names, request.sides, strict=True):
-        found, of_side = _side(side, plan, work, name or "only", checkpoints)
-        opened.append(found)
+        opened_side, of_side = _side(side, plan, work, name or "only", checkpoints)
+        opened.append(opened_side)
         cells.append(of_side)
     sender = Sender(client, plan.sampling, plan.environment, plan.timeouts.cell, plan.flags)
     place = BenchContext(

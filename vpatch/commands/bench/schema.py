@@ -37,11 +37,11 @@ def _either(name: str) -> AliasChoices:
     return AliasChoices(name, name.replace("_", "-"))
 
 
-def _known(found: Any, *optional: str) -> Any:
+def _known(content: Any, *optional: str) -> Any:
     """What is not known is left out of a record; null, as `--json` has it, means the same."""
-    if not isinstance(found, dict):
-        return found
-    return {key: one for key, one in found.items() if one is not None or key not in optional}
+    if not isinstance(content, dict):
+        return content
+    return {key: one for key, one in content.items() if one is not None or key not in optional}
 
 
 class _Part(BaseModel):
@@ -127,8 +127,8 @@ class PointRecord(_Part):
 
     @model_validator(mode="before")
     @classmethod
-    def _leaves_out(cls, found: Any) -> Any:
-        return _known(found, "node")
+    def _leaves_out(cls, content: Any) -> Any:
+        return _known(content, "node")
 
     @model_validator(mode="after")
     def _one_of_both(self) -> PointRecord:
@@ -216,8 +216,8 @@ class Side(_Part):
 
     @model_validator(mode="before")
     @classmethod
-    def _leaves_out(cls, found: Any) -> Any:
-        return _known(found, "subject", "engine", "image", "servers", "nodes", "point")
+    def _leaves_out(cls, content: Any) -> Any:
+        return _known(content, "subject", "engine", "image", "servers", "nodes", "point")
 
 
 class ModelRecord(_Part):
@@ -254,9 +254,9 @@ class PlanRecord(BaseModel):
 
     @model_validator(mode="before")
     @classmethod
-    def _leaves_out(cls, found: Any) -> Any:
+    def _leaves_out(cls, content: Any) -> Any:
         keys = ("share-server", "method", "tensor-parallel", "flags", "environment")
-        return _known(found, *keys)
+        return _known(content, *keys)
 
 
 class ClientRecord(_Part):
@@ -283,12 +283,12 @@ class BenchRecord(_Part):
 
     @model_validator(mode="before")
     @classmethod
-    def _upgraded(cls, found: Any) -> Any:
-        found = _known(found, "machines")
-        if isinstance(found, dict) and found.get("record-version") == 1:
-            found = {key: value for key, value in found.items() if key != "record-version"}
-            return {"schema_version": SCHEMA_VERSION} | found
-        return found
+    def _upgraded(cls, content: Any) -> Any:
+        content = _known(content, "machines")
+        if isinstance(content, dict) and content.get("record-version") == 1:
+            content = {key: value for key, value in content.items() if key != "record-version"}
+            return {"schema_version": SCHEMA_VERSION} | content
+        return content
 
     @property
     def notes(self) -> list[str]:

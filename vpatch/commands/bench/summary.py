@@ -140,15 +140,15 @@ def sides_of(rows: Sequence[Row]) -> dict[Key, tuple[Row, Row]]:
 
     Sides that have one k each, as servers that were there before, are paired whatever it is.
     """
-    found = {}
+    pairs = {}
     for row in rows:
         mine = [one for one in rows if _but_for_k(one.key) == _but_for_k(row.key)]
         bases = [one for one in rows if _but_for_k(one.key) == _but_for_k(row.key)._replace(side=0)]
         if len(mine) > 1 or len(bases) > 1:
             bases = [base for base in bases if base.key.k == row.key.k]
         if row.key.side and bases and bases[0].runs and row.runs:
-            found[row.key] = (bases[0], row)
-    return found
+            pairs[row.key] = (bases[0], row)
+    return pairs
 
 
 def _but_for_k(key: Key) -> Key:
@@ -156,14 +156,14 @@ def _but_for_k(key: Key) -> Key:
 
 
 def _ratios(asked: Mapping[Any, tuple[Row, Row, str]]) -> dict[Any, Ratio]:
-    found = {
+    samples = {
         key: (base.values(figure), other.values(figure), figure)
         for key, (base, other, figure) in asked.items()
     }
     # Of nothing there is no ratio, nor of a time that a clock could not tell from none.
     there = {
         key: values
-        for key, values in found.items()
+        for key, values in samples.items()
         if values[0] and values[1] and min(*values[0], *values[1]) > 0
     }
     return {key: _ratio(*values, among=len(there)) for key, values in there.items()}

@@ -113,9 +113,9 @@ def _of_record(record: BenchRecord) -> Iterator[str]:
         yield " ".join([*environment, *flags])
 
 
-def _text(said: str) -> str:
+def _text(text: str) -> str:
     """What somebody else may have written, as text and not as Markdown or HTML."""
-    return _MARKS.sub(r"\\\g<0>", said).replace("<", "&lt;")
+    return _MARKS.sub(r"\\\g<0>", text).replace("<", "&lt;")
 
 
 def throughput_table(rows: Sequence[Row], names: Sequence[str]) -> Iterator[str]:

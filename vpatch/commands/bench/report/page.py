@@ -59,8 +59,8 @@ def page_of(record: BenchRecord) -> str:
     )
 
 
-def _in_utc(made: str) -> str:
-    return f"{datetime.fromisoformat(made).astimezone(UTC):%Y-%m-%d %H:%M} UTC"
+def _in_utc(timestamp: str) -> str:
+    return f"{datetime.fromisoformat(timestamp).astimezone(UTC):%Y-%m-%d %H:%M} UTC"
 
 
 def _matrix(record: BenchRecord) -> Iterator[Table]:

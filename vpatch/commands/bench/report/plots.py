@@ -52,9 +52,9 @@ def plots_of(scene: PlotData) -> list[Plot]:
     """Return all plots of a model and a shape; one that cannot be drawn says why."""
     if not scene.measured:
         return []
-    found = [_speed_up(scene), _throughput(scene), _acceptance(scene), _positions(scene)]
+    plots = [_speed_up(scene), _throughput(scene), _acceptance(scene), _positions(scene)]
     levels = sorted({row.key.concurrency for row in scene.measured})
-    return found + [_latencies(scene, level) for level in dict.fromkeys((levels[0], levels[-1]))]
+    return plots + [_latencies(scene, level) for level in dict.fromkeys((levels[0], levels[-1]))]
 
 
 def _speed_up(scene: PlotData) -> Plot:
@@ -72,9 +72,9 @@ def _speed_up(scene: PlotData) -> Plot:
     def draw(axes: Axes, lines: Sequence[PlotLine]) -> None:
         axes.axhline(1, color=ink("muted"), linewidth=1)
         for line, xs in _over_k(axes, lines, rows):
-            found = [scene.ratios[row.key] for row in line.rows]
-            line.curve(axes, xs, [ratio.value for ratio in found])
-            for x, ratio in zip(xs, found, strict=True):
+            of_line = [scene.ratios[row.key] for row in line.rows]
+            line.curve(axes, xs, [ratio.value for ratio in of_line])
+            for x, ratio in zip(xs, of_line, strict=True):
                 if ratio.low is not None and ratio.high is not None:
                     line.bar(axes, x, ratio.low, ratio.high)
                 line.dot(axes, x, ratio.value, full=_shown(ratio))
@@ -142,11 +142,11 @@ def _positions(scene: PlotData) -> Plot:
         "At how many of all drafts the token at this position was accepted, and all before it; "
         "repeats and concurrencies are taken together.",
     )
-    counters = {key: found for key, found in _counted(scene).items() if found.per_position}
+    counters = {key: counts for key, counts in _counted(scene).items() if counts.per_position}
     if not counters:
         return replace(plot, missing=_nothing_drafted(scene))
     rows = [row for row in scene.rows if row.key in counters]
-    longest = max(len(found.per_position) for found in counters.values())
+    longest = max(len(counts.per_position) for counts in counters.values())
 
     def draw(axes: Axes, lines: Sequence[PlotLine]) -> None:
         for line, shift in _dodged(lines):
@@ -266,8 +266,8 @@ def _bounds(ratios: Sequence[Ratio]) -> tuple[float, float]:
 
 
 def _counted(scene: PlotData) -> dict[Key, Counters]:
-    found = {row.key: row.counters for row in scene.measured}
-    return {key: counters for key, counters in found.items() if counters is not None}
+    by_key = {row.key: row.counters for row in scene.measured}
+    return {key: counters for key, counters in by_key.items() if counters is not None}
 
 
 def _nothing_to_compare(scene: PlotData) -> str:

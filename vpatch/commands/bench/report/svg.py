@@ -102,9 +102,9 @@ def svg_of(figure: Figure, key: str, name: str = "") -> str:
     for element in root.iter():
         _fit(element)
     _, _, width, height = root.attrib["viewBox"].split()
-    said = {"role": "img", "aria-label": name} if name else {"aria-hidden": "true"}
+    attributes = {"role": "img", "aria-label": name} if name else {"aria-hidden": "true"}
     root.attrib.clear()
-    root.attrib.update(said | {"viewBox": f"0 0 {width} {height}"})
+    root.attrib.update(attributes | {"viewBox": f"0 0 {width} {height}"})
     root.attrib.update(width=width, height=height, style="stroke-linejoin: round")
     return ET.tostring(root, encoding="unicode")
 
@@ -112,7 +112,7 @@ def svg_of(figure: Figure, key: str, name: str = "") -> str:
 def _tell_ids_apart(root: ET.Element, prefix: str) -> None:
     """Keep the ids that are referred to, under other names; those of ours become classes."""
     values = [v for e in root.iter() for k, v in e.attrib.items() if k in {"href", "clip-path"}]
-    used = {found[1] for value in values if (found := _REFERENCE.search(value))}
+    used = {match[1] for value in values if (match := _REFERENCE.search(value))}
     for element in root.iter():
         name = element.attrib.pop("id", "")
         if name.startswith(_CLASS):
@@ -129,10 +129,10 @@ def _fit(element: ET.Element) -> None:
         del element.attrib["transform"]
     for name, value in element.attrib.items():
         if name == "style":
-            inked = _SENTINEL.sub(lambda found: f"var(--{_INKS[int(found[1], 16)]})", value)
+            inked = _SENTINEL.sub(lambda match: f"var(--{_INKS[int(match[1], 16)]})", value)
             element.set(name, _FONT.sub("", inked))
         elif name != "id":
-            short = _LONG.sub(lambda found: f"{float(found[0]):.2f}", value)
+            short = _LONG.sub(lambda match: f"{float(match[0]):.2f}", value)
             element.set(name, " ".join(short.split()))
     element.tail = None
     if element.tag != "text":
