@@ -36,7 +36,7 @@ class ProofRun:
     """A behaviour test that was run. `asked` is what the command line said."""
 
     name: str
-    made: str
+    timestamp: str
     asked: Mapping[str, OptionValue]
     subject: Sequence[SubjectTree]
     patch: Patch
@@ -59,7 +59,7 @@ def record_of_test(ran: ProofRun) -> BehaviourTestRecord:
         kind="test",
         vpatch=__version__,
         name=ran.name,
-        made=ran.made,
+        made=ran.timestamp,
         digest=digest_of_subject(ran.subject),
         asked=dict(ran.asked),
         subject=list(ran.subject),

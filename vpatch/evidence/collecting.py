@@ -65,10 +65,10 @@ def collected(
         final = root / name
         if final.exists():
             # Nobody who asks for a claim made it. What was measured must not be lost by that.
-            kept = next(p for p in (root / f"{name}-{n}" for n in count(2)) if not p.exists())
-            workdir.rename(kept)
+            other = next(p for p in (root / f"{name}-{n}" for n in count(2)) if not p.exists())
+            workdir.rename(other)
             raise UsageError(
-                f"somebody else made {what} of that name meanwhile; yours is in {kept}",
+                f"somebody else made {what} of that name meanwhile; yours is in {other}",
                 where=str(final),
                 hint="rename one of the two folders",
                 code="evidence.name-taken",

@@ -160,10 +160,10 @@ def tampered(evidence: Evidence) -> list[str]:
     except OSError as error:
         return [f"{error.filename} {error.strerror}"]
     here = {name: entry["digest"] for name, entry in files.items()}
-    found = [name for name, digest in stated.items() if name in here and here[name] != digest]
-    found += [f"{name} is gone" for name in stated if _is_file_name(name) and name not in here]
-    found += [f"{name} is not among its files" for name in here if name not in stated]
-    return found or _contradictions(evidence, statement, files)
+    problems = [name for name, digest in stated.items() if name in here and here[name] != digest]
+    problems += [f"{name} is gone" for name in stated if _is_file_name(name) and name not in here]
+    problems += [f"{name} is not among its files" for name in here if name not in stated]
+    return problems or _contradictions(evidence, statement, files)
 
 
 def _contradictions(

@@ -49,7 +49,7 @@ def list_(
     as_json: bool,
 ) -> CommandResult | ExitCode:
     """List all evidence, oldest first, and whether it matches what would run now."""
-    found, errors = verify_all(context, evidence_dir)
+    verified, errors = verify_all(context, evidence_dir)
     if as_json:
         code = combine(errors).exit_code if errors else ExitCode.CLEAN
         return CommandResult(EvidenceListOutput(evidence=found), code, tuple(errors))
@@ -97,21 +97,21 @@ def verify(
     different now, or if its run failed. Ends with 4 if the source is out of reach. Evidence is not
     signed: anyone who can write to its folder can make other evidence.
     """
-    found = verify_named(context, evidence_dir / name)
+    verified = verify_named(context, evidence_dir / name)
     if as_json:
         return CommandResult(EvidenceOutput.model_validate(found), found.exit_code)
     for file in found.changed:
         click.echo(f"changed since it was written: {file}")
-    for difference in found.differs:
+    for difference in verified.differs:
         click.echo(f"not what would be run now: {difference}")
-    record = found.evidence.record
-    verdict = "matches" if found.holds else "does not match any more"
+    record = verified.evidence.record
+    verdict = "matches" if verified.holds else "does not match any more"
     digest = short_digest(record.digest)
     click.echo(f"{name} {verdict} ({record.result}, {digest})")
-    return found.exit_code
+    return verified.exit_code
 
 
-def _print_list(found: Sequence[VerifiedEvidence]) -> None:
-    for one in found:
+def _print_list(verified: Sequence[VerifiedEvidence]) -> None:
+    for one in verified:
         record = one.evidence.record
         click.echo(f"{one.evidence.name}  {record.made}  {record.result}  {one.state}")

@@ -129,7 +129,7 @@ class ProofTask(NodeTask):
                     (collecting.workdir / LOGS / file).write_bytes(content)
             ran = ProofRun(
                 name=collecting.name,
-                made=self.of.begun.isoformat(timespec="seconds"),
+                timestamp=self.of.begun.isoformat(timespec="seconds"),
                 asked={
                     "patch": patch.id,
                     "engine": asked.engine,

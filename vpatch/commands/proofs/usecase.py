@@ -177,38 +177,38 @@ def run_proofs(context: Context, asked: ProofRequest) -> Iterator[ProvenTest]:
 def run_proof(
     context: Context, patch: Patch, proof: Proof, engine: str, version: str, root: Path | None
 ) -> tuple[Behaviour, Path | None]:
-    made = datetime.now(UTC)
+    start = datetime.now(UTC)
     with ExitStack() as stack:
-        found = stack.enter_context(open_engine(context, engine, version))
-        if refusal := proof.refusal(found.version):
-            raise IdleError(f"{proof.test} is not for vLLM {found.version}: {refusal}")
+        build = stack.enter_context(open_engine(context, engine, version))
+        if refusal := proof.refusal(build.version):
+            raise IdleError(f"{proof.test} is not for vLLM {build.version}: {refusal}")
         plans = proof_plans(context, patch, proof, version, stack)
         # An engine runs what they insert, and the test.
         context.require_trust(with_required([*proof.on_top_of, patch.id], context.library))
         refuse_idle(patch, plans.all_after)
-        beside = packages_beside(found, proof.packages, context.progress, offline=context.offline)
+        beside = packages_beside(build, proof.packages, context.progress, offline=context.offline)
         plans = replace(plans, packages=beside)
-        for path in as_released(found, plans.after):
+        for path in as_released(build, plans.after):
             context.progress.note(f"this build of {version} has another {path}: the release's runs")
-        name = f"{patch.id}-{Path(proof.test).stem}-{found.kind}-{made:%Y%m%d-%H%M%S}"
+        name = f"{patch.id}-{Path(proof.test).stem}-{build.kind}-{start:%Y%m%d-%H%M%S}"
         workdir = None
         if root is not None:
             collecting = stack.enter_context(collected(root, name, numbered=True))
             workdir, name = collecting.workdir, collecting.name
-        task = context.progress.start(f"Running {proof.test} of {patch.id} in {found}, twice")
+        task = context.progress.start(f"Running {proof.test} of {patch.id} in {build}, twice")
         try:
             test, logs = context.trust.copy_of(patch.folder), workdir and workdir / LOGS
-            result = run_behaviour_test(test, proof, found, plans.trees, logs)
+            result = run_behaviour_test(test, proof, build, plans.trees, logs)
             if workdir is not None:
                 ran = ProofRun(
                     name=name,
-                    made=made.isoformat(timespec="seconds"),
+                    timestamp=start.isoformat(timespec="seconds"),
                     asked={"patch": patch.id, "engine": engine, "vllm": version},
                     subject=subject_trees(plans.all_after),
                     patch=patch,
                     proof=proof,
-                    engine=found.kind,
-                    vllm=found.version,
+                    engine=build.kind,
+                    vllm=build.version,
                     machine=this_machine(),
                     behaviour=result,
                 )
@@ -234,7 +234,7 @@ def _concerning(patches: Sequence[Patch], tree: str) -> list[Patch]:
 
 def why_idle(patch: Patch, plans: Sequence[Plan]) -> tuple[Pin, Decision] | None:
     """Return the decision that leaves a patch nothing to prove; None where it is needed."""
-    decisions = [(made.pin, d) for made in plans for d in made.decisions]
+    decisions = [(one.pin, d) for one in plans for d in one.decisions]
     mine = [(pin, d) for pin, d in decisions if d.patch.id == patch.id]
     stopping = [(pin, d) for pin, d in decisions if d.state.stops]
     idle = [] if any(d.state is State.NEEDED for _, d in mine) else mine
@@ -247,8 +247,8 @@ def refuse_idle(patch: Patch, plans: Sequence[Plan]) -> None:
     Raises:
         IdleError: the patch is not needed there, or another one stops.
     """
-    if found := why_idle(patch, plans):
-        pin, decision = found
+    if idle := why_idle(patch, plans):
+        pin, decision = idle
         raise IdleError(
             f"{decision.patch.id} is {decision.state} in {pin.label}: {decision.reason}",
             hint="give a --vllm that needs it; vpatch status --all shows which do",
