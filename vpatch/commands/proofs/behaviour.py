@@ -87,11 +87,11 @@ class _Shown:
         return code
 
 
-def show(found: Generator[ReleaseTest], *, as_json: bool) -> CommandResult | ExitCode:
+def show(tests: Generator[ReleaseTest], *, as_json: bool) -> CommandResult | ExitCode:
     """Run tests on releases, or on what a recipe makes; results are printed as they come."""
     require("engine", "`vpatch test --engine`")
     shown: list[ReleaseTestOutput] = []
-    with closing(found) as results:
+    with closing(tests) as results:
         for one in results:
             shown.append(ReleaseTestOutput.of(one))
             if not as_json:
@@ -108,12 +108,12 @@ def show(found: Generator[ReleaseTest], *, as_json: bool) -> CommandResult | Exi
     return code
 
 
-def _print(one: ProvenTest, found: Behaviour) -> None:
-    verdict = style("fails", fg="red") if found.problems else "holds"
+def _print(one: ProvenTest, behaviour: Behaviour) -> None:
+    verdict = style("fails", fg="red") if behaviour.problems else "holds"
     click.echo(f"{verdict}  {one.patch.id}  {one.proof.test}  vLLM {one.version} ({one.kind})")
-    _print_run("pristine", found.pristine, one.proof)
-    _print_run("patched", found.patched, one.proof)
-    for problem in found.problems:
+    _print_run("pristine", behaviour.pristine, one.proof)
+    _print_run("patched", behaviour.patched, one.proof)
+    for problem in behaviour.problems:
         click.echo("       " + problem.replace("\n", "\n       "))
     if one.folder is not None:
         click.echo(f"  evidence: {one.folder}")

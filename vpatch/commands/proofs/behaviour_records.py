@@ -69,17 +69,17 @@ def recorded(
     """
     shapes = read_shapes(patch.folder)
     for tree, releases in shapes.behaviour.items() if shapes else ():
-        for found in releases.get(release, ()):
-            if (found.test, found.engine) == (proof.test, proof.engine) and (
-                found.patch_digest,
-                found.test_digest,
+        for entry in releases.get(release, ()):
+            if (entry.test, entry.engine) == (proof.test, proof.engine) and (
+                entry.patch_digest,
+                entry.test_digest,
             ) == (patch.digest, test_digest):
-                return tree, found
+                return tree, entry
     return None
 
 
 def record(
-    context: Context, patch: Patch, tree: str, release: str, found: BehaviourOnRelease
+    context: Context, patch: Patch, tree: str, release: str, entry: BehaviourOnRelease
 ) -> None:
     """Write what a test showed on a release, in place of what was recorded before.
 
@@ -91,14 +91,14 @@ def record(
         behaviour = {
             name: {
                 version: tuple(
-                    one for one in entries if version != release or not _same(one, found)
+                    one for one in entries if version != release or not _same(one, entry)
                 )
                 for version, entries in releases.items()
             }
             for name, releases in shapes.behaviour.items()
         }
         entries = behaviour.setdefault(tree, {}).get(release, ())
-        behaviour[tree][release] = tuple(sorted((*entries, found), key=lambda one: one.test))
+        behaviour[tree][release] = tuple(sorted((*entries, entry), key=lambda one: one.test))
         return shapes.model_copy(update={"behaviour": _sorted(behaviour)})
 
     update(context, patch, with_result)
@@ -112,14 +112,14 @@ def in_recipe(wanted: BehaviourInRecipe, patch: Patch, release: str) -> Behaviou
     shapes = read_shapes(patch.folder)
     outcome = {"outcome": wanted.outcome, "reason": wanted.reason}
     for releases in shapes.in_recipes.values() if shapes else ():
-        for found in releases.get(release, ()):
-            if found.model_copy(update=outcome) == wanted:
-                return found
+        for entry in releases.get(release, ()):
+            if entry.model_copy(update=outcome) == wanted:
+                return entry
     return None
 
 
 def record_in_recipe(
-    context: Context, patch: Patch, tree: str, release: str, found: BehaviourInRecipe
+    context: Context, patch: Patch, tree: str, release: str, entry: BehaviourInRecipe
 ) -> None:
     """Write what a test showed on what a recipe makes, in place of an earlier result.
 
@@ -133,9 +133,9 @@ def record_in_recipe(
         others = (
             one
             for one in releases.get(release, ())
-            if (one.recipe, one.test, one.engine) != (found.recipe, found.test, found.engine)
+            if (one.recipe, one.test, one.engine) != (entry.recipe, entry.test, entry.engine)
         )
-        entries = sorted((*others, found), key=lambda one: (one.recipe, one.test or ""))
+        entries = sorted((*others, entry), key=lambda one: (one.recipe, one.test or ""))
         releases[release] = tuple(entries)
         trees[tree] = {one: releases[one] for one in sorted(releases, key=Version)}
         return shapes.model_copy(update={"in_recipes": trees})
@@ -175,7 +175,7 @@ def _same(one: BehaviourOnRelease, other: BehaviourOnRelease) -> bool:
 
 def _sorted(behaviour: _Behaviour) -> _Behaviour:
     """Return it in the order of the releases, without those that have no entry."""
-    found = {
+    by_tree = {
         tree: {
             version: releases[version]
             for version in sorted(releases, key=Version)
@@ -183,7 +183,7 @@ def _sorted(behaviour: _Behaviour) -> _Behaviour:
         }
         for tree, releases in sorted(behaviour.items())
     }
-    return {tree: releases for tree, releases in found.items() if releases}
+    return {tree: releases for tree, releases in by_tree.items() if releases}
 
 
 def _unwritable(folder: Path, error: OSError) -> UnavailableError:

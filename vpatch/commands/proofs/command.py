@@ -122,7 +122,7 @@ def command(
         engine=engine, on=on, attempts=attempts, resume=resume, storage=storage
     ).where()
     several = record or recipe or vllm == "all" or "," in (vllm or "")
-    kept = keep_engines is not None
+    has_limit = keep_engines is not None
     for option, unused, why, hint in (
         ("--recipe", recipe and not engine, "without --engine", _ENGINE),
         ("--vllm", vllm and recipe, "beside --recipe", "leave it out: the recipe pins a vLLM"),
@@ -132,7 +132,7 @@ def command(
         ("--evidence-dir", evidence_dir and not engine, "without --engine", _ENGINE),
         ("--evidence-dir", evidence_dir and several, "here", "give one --vllm, and no --record"),
         ("--again", again and not (record and engine), "here", _BOTH),
-        ("--keep-engines", kept and (recipe or not several), "here", "give --vllm all"),
+        ("--keep-engines", has_limit and (recipe or not several), "here", "give --vllm all"),
         ("--on", on and not engine, "without --engine", _ENGINE),
         ("--on", on and several, "here", "give one --vllm, and no --record"),
     ):

@@ -80,15 +80,15 @@ class BehaviourTestOutput(OutputModel):
     """The folder of the evidence, if there is any."""
 
     @classmethod
-    def of(cls, one: ProvenTest, found: Behaviour) -> Self:
+    def of(cls, one: ProvenTest, behaviour: Behaviour) -> Self:
         return cls(
             patch=one.patch.id,
             test=one.proof.test,
             engine=one.kind,
             vllm=one.version,
-            pristine=TestRunOutput.model_validate(found.pristine),
-            patched=TestRunOutput.model_validate(found.patched),
-            problems=list(found.problems),
+            pristine=TestRunOutput.model_validate(behaviour.pristine),
+            patched=TestRunOutput.model_validate(behaviour.patched),
+            problems=list(behaviour.problems),
             evidence=one.folder,
         )
 

@@ -60,8 +60,8 @@ class _PlannedRecipe:
     """What a recipe makes of a release, and what each of its patches means there."""
 
     recipe: str
-    made: Plan
-    found: Plan
+    plan: Plan
+    after: Plan
     release: str
     kind: str
 
@@ -79,13 +79,13 @@ def run_on_recipe(context: Context, asked: RecipeRun) -> Generator[ReleaseTest]:
     with ExitStack() as stack:
         pinned = _planned_recipe(context, asked, kind, stack)
         chosen = [
-            d for d in pinned.found.decisions if d.patch.id in asked.patches or not asked.patches
+            d for d in pinned.after.decisions if d.patch.id in asked.patches or not asked.patches
         ]
         _refuse_unknown(asked, chosen)
         if asked.record:
             refuse_unrecordable(decision.patch for decision in chosen)
         # An engine runs what they insert, and the tests.
-        context.require_trust([decision.patch for decision in pinned.made.decisions], asked.recipe)
+        context.require_trust([decision.patch for decision in pinned.plan.decisions], asked.recipe)
         cases: list[tuple[Decision, ReleaseCase]] = []
         for decision in _to_ask(context, asked, chosen, pinned):
             for one in _cases(context, asked, decision, pinned, stack):
@@ -116,10 +116,10 @@ def _planned_recipe(
             hint="use a recipe whose `vllm` is a release: engines have releases",
             code="harness.no-release",
         )
-    made = planned(context, job.patches, tree, to_write=True)
-    refuse_stopping([made], asked_for=False, strict=job.strict)
-    found = decide_each(context, job.patches, patched_tree(tree, made))
-    return _PlannedRecipe(job.recipe or asked.recipe, made, found, tree.pin.version, kind)
+    plan = planned(context, job.patches, tree, to_write=True)
+    refuse_stopping([plan], asked_for=False, strict=job.strict)
+    after = decide_each(context, job.patches, patched_tree(tree, plan))
+    return _PlannedRecipe(job.recipe or asked.recipe, plan, after, tree.pin.version, kind)
 
 
 def _refuse_unknown(asked: RecipeRun, chosen: list[Decision]) -> None:
@@ -160,7 +160,7 @@ def _cases(
         if proof.engine != pinned.kind or decision.state not in _CURED:
             continue
         digest = digest_of_test(context, patch, proof, pinned.release)
-        plans = ProofPlans(pinned.made, pinned.made, (), references_of(context, proof, stack))
+        plans = ProofPlans(pinned.plan, pinned.plan, (), references_of(context, proof, stack))
         case = ReleaseCase(
             *(patch, proof, pinned.release, digest, _TREE, decision.state, "", plans),
             patched_only=True,
@@ -180,7 +180,7 @@ def _cases(
 def _why_idle(proof: Proof, pinned: _PlannedRecipe) -> str | None:
     if proof.trees:
         return "it brings a plugin along, and recipes are tested without one"
-    missing = {*proof.on_top_of} - {one.patch.id for one in pinned.made.taken}
+    missing = {*proof.on_top_of} - {one.patch.id for one in pinned.plan.taken}
     if missing:
         return f"it needs {min(missing)}, which the recipe does not apply"
     return proof.refusal(pinned.release)
@@ -224,7 +224,7 @@ def _record_absent(context: Context, decision: Decision, pinned: _PlannedRecipe)
 
     Only where the release itself is on record as such: then it is other patches that changed it.
     """
-    pristine = next(one for one in pinned.made.decisions if one.patch.id == decision.patch.id)
+    pristine = next(one for one in pinned.plan.decisions if one.patch.id == decision.patch.id)
     if decision.new_shape and pristine.state is State.ABSENT and not pristine.new_shape:
         entry = BehaviourInRecipe(
             recipe=pinned.recipe,

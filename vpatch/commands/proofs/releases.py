@@ -189,8 +189,8 @@ def _refuse_others(own: Engine, asked: ReleaseRun) -> None:
             )
 
 
-def _remove_but(fresh: list[Path], kept: int, context: Context) -> None:
-    while len(fresh) > kept:
+def _remove_but(fresh: list[Path], count: int, context: Context) -> None:
+    while len(fresh) > count:
         remove_engine(fresh.pop(0), context.progress)
 
 
@@ -251,13 +251,13 @@ def _case(
     mine = [(p, d) for p in plans.all_after for d in p.decisions if d.patch.id == patch.id]
     rank = [State.NEEDED, State.UPSTREAMED]
     mine.sort(key=lambda one: rank.index(one[1].state) if one[1].state in rank else len(rank))
-    made, decision = mine[0]
+    own_plan, decision = mine[0]
     released: dict[str, bytes] = {}
-    if decision.state is State.UPSTREAMED and made.pin.tree == "vllm":
+    if decision.state is State.UPSTREAMED and own_plan.pin.tree == "vllm":
         released = _shown_by(context, patch, proof, release, stack)
     change = digest_of_changes(decision.changes)
     case = ReleaseCase(
-        patch, proof, release, digest, made.pin.tree, decision.state, change, plans, released
+        patch, proof, release, digest, own_plan.pin.tree, decision.state, change, plans, released
     )
     idle = why_idle(patch, plans.all_after)
     if idle is None or (decision.state is State.UPSTREAMED and not idle[1].state.stops):
@@ -274,8 +274,8 @@ def _shown_by(
     tree = stack.enter_context(context.tree(parse_vllm(release)))
     wanted = with_required([*proof.on_top_of, patch.id], context.library)
     # Only a plan with lines names the places of edits that have no work left.
-    made = plan([p for p in wanted if "vllm" in p.declaration.needed_in], tree, findings_for="all")
-    paths = {f.path for d in made.decisions if d.patch.id == patch.id for f in d.findings}
+    full = plan([p for p in wanted if "vllm" in p.declaration.needed_in], tree, findings_for="all")
+    paths = {f.path for d in full.decisions if d.patch.id == patch.id for f in d.findings}
     return {path: tree.read(path) for path in paths if path is not None}
 
 
@@ -307,6 +307,6 @@ def run_case(context: Context, case: ReleaseCase, engine: Engine) -> ReleaseTest
     task.done()
     left_out = [f"{name} is not asked: {why}" for name, why in proof.left_out(case.release).items()]
     reason = "\n".join(text.partition("\n")[0][:_LONGEST_REASON] for text in problems or left_out)
-    found = case.found("contradicts" if problems else "holds", reason or None)
+    release_test = case.found("contradicts" if problems else "holds", reason or None)
     seconds = time.monotonic() - started
-    return replace(found, runs=runs, problems=problems, seconds=seconds)
+    return replace(release_test, runs=runs, problems=problems, seconds=seconds)

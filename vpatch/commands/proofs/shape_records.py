@@ -137,7 +137,7 @@ def _with_names(
     names: Mapping[str, set[str]],
 ) -> dict[str, dict[str, _Read]]:
     """The definitions of each patch in each release, with those that it reads in another one."""
-    found: dict[str, dict[str, _Read]] = {patch_id: {} for patch_id in read}
+    by_patch: dict[str, dict[str, _Read]] = {patch_id: {} for patch_id in read}
     for release in _in_order(release for one in read.values() for release in one):
         with context.tree(parse_vllm(release)) as tree:
             view = View(tree)
@@ -147,8 +147,8 @@ def _with_names(
                     others = definitions_read([], {}, names[patch_id], view)
                     definitions = combined(others, decision.shape.definitions)
                     patched = _patched(context, decision, names[patch_id], tree)
-                    found[patch_id][release] = _Read(definitions, patched)
-    return found
+                    by_patch[patch_id][release] = _Read(definitions, patched)
+    return by_patch
 
 
 def _patched(
@@ -164,13 +164,13 @@ def _patched(
         else overall_changes(Plan(tree.pin, tuple(_plan_alone(context, [decision.patch], tree))))
     )
     files = {path: change.after for path, change in {**before, **decision.changes}.items()}
-    made = ChangedTree(tree, files, frozenset(ids))
+    after = ChangedTree(tree, files, frozenset(ids))
     again = next(
-        d for d in _plan_alone(context, [decision.patch], made) if d.patch.id == decision.patch.id
+        d for d in _plan_alone(context, [decision.patch], after) if d.patch.id == decision.patch.id
     )
     if again.state is not State.APPLIED or again.shape is None:
         return {}
-    return combined(definitions_read([], {}, names, View(made)), again.shape.definitions)
+    return combined(definitions_read([], {}, names, View(after)), again.shape.definitions)
 
 
 def _record(
