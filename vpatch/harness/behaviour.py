@@ -154,8 +154,8 @@ def run_upstreamed(
     with scratch_folder() as name:
         workdir = Path(name)
         path = list(_path(engine, trees, workdir, patched=False, released=released))
-        found = _pytest(patch, proof, engine, trees, path, workdir, workdir / "pristine.log")
-    return found, _all_pass(found, "pristine")
+        pristine = _pytest(patch, proof, engine, trees, path, workdir, workdir / "pristine.log")
+    return pristine, _all_pass(pristine, "pristine")
 
 
 def run_patched(
@@ -169,14 +169,14 @@ def run_patched(
     with scratch_folder() as name:
         workdir = Path(name)
         path = list(_path(engine, trees, workdir, patched=True))
-        found = _pytest(patch, proof, engine, trees, path, workdir, workdir / "patched.log")
-    return found, _all_pass(found, "patched")
+        patched = _pytest(patch, proof, engine, trees, path, workdir, workdir / "patched.log")
+    return patched, _all_pass(patched, "patched")
 
 
-def _all_pass(found: Run, label: str) -> tuple[str, ...]:
-    if found.broken:
-        return (f"on the {label} tree {found.broken}",)
-    bad = [test for test in found.tests if test.outcome != "passed"]
+def _all_pass(pytest_run: Run, label: str) -> tuple[str, ...]:
+    if pytest_run.broken:
+        return (f"on the {label} tree {pytest_run.broken}",)
+    bad = [test for test in pytest_run.tests if test.outcome != "passed"]
     return tuple(f"{t.name} {t.outcome} on the {label} tree: {t.message}" for t in bad)
 
 
@@ -249,7 +249,7 @@ def _outcomes(report: ET.ElementTree[ET.Element], module: str) -> Iterator[TestR
         scope = case.get("classname", "").rpartition(module)[2].strip(".")
         name, seconds = case.get("name", ""), float(case.get("time", "0"))
         name = f"{scope}.{name}" if scope else name
-        bad = [found for tag in ("failure", "error") for found in case.findall(tag)]
+        bad = [element for tag in ("failure", "error") for element in case.findall(tag)]
         skipped = case.find("skipped")
         if bad:
             yield TestResult(name, "failed", "\n".join(map(_message, bad)), seconds)
@@ -259,10 +259,10 @@ def _outcomes(report: ET.ElementTree[ET.Element], module: str) -> Iterator[TestR
             yield TestResult(name, "passed", "", seconds)
 
 
-def _message(found: ET.Element) -> str:
+def _message(element: ET.Element) -> str:
     """What was raised, and not the source around it, which may have the words as well."""
-    raised = _RAISED.findall(found.text or "")
-    return "\n".join(raised) or found.get("message", "")
+    raised = _RAISED.findall(element.text or "")
+    return "\n".join(raised) or element.get("message", "")
 
 
 def _problems(fails_before: Mapping[str, str], pristine: Run, patched: Run) -> Iterator[str]:
@@ -292,9 +292,9 @@ def _undeclared(test: TestResult, wanted: str | None) -> Iterator[str]:
         yield f"{test.name} {test.outcome} on the pristine tree, and must fail"
     elif wanted is not None:
         try:
-            found = found_in(wanted, [test.message])
+            matches = found_in(wanted, [test.message])
         except PatternFaultError as error:
             yield f"what fails-before declares of {test.name} cannot be looked for: {error}"
             return
-        if not found:
+        if not matches:
             yield f"{test.name} failed otherwise than declared ({wanted}): {test.message}"

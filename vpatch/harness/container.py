@@ -55,7 +55,7 @@ class ContainerSandbox:
         # A job of a cluster: its guard kills processes with this variable, and Ray chose the GPUs.
         is_job = "VPATCH_JOB" in os.environ
         of_job = ("VPATCH_JOB", "CUDA_VISIBLE_DEVICES") if is_job else ()
-        given = ContainerConfig(
+        config = ContainerConfig(
             # Whoever has no entry among the image's users still has a name and a home.
             environment=own_variables(workdir)
             | {name: os.environ[name] for name in of_job if name in os.environ}
@@ -69,7 +69,7 @@ class ContainerSandbox:
         )
         words = [str(word) for word in command]
         with (
-            self.docker.container(self.image, words, given) as container,
+            self.docker.container(self.image, words, config) as container,
             # Unbuffered: to close it must not fail once more with what a full disk did not take.
             log.open("wb", buffering=0) as output,
         ):

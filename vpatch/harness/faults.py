@@ -55,8 +55,8 @@ def fault(kind: str, what: str, log: Path) -> Fault:
 
 def start_hangs(what: str, log: Path) -> Fault:
     """Return the fault of a start that took too long."""
-    found = fault("does not start", what, log)
-    return StartHangs(found.kind, found.what, found.cause, found.ending)
+    failure = fault("does not start", what, log)
+    return StartHangs(failure.kind, failure.what, failure.cause, failure.ending)
 
 
 def _cause(lines: Iterable[str]) -> str | None:
@@ -70,7 +70,7 @@ def _cause(lines: Iterable[str]) -> str | None:
             own = [text for text in raised if pattern.search(text)]
             # Why a worker died is what it raised itself: that it died is what the others raise.
             others = [text for text in raised if text not in own]
-            said = (others or own) if name == _DIED else own
-            return f"{name}: {said[0]}" if said else name
+            causes = (others or own) if name == _DIED else own
+            return f"{name}: {causes[0]}" if causes else name
     # The first: those after it are its echoes in other processes.
     return raised[0] if raised else None

@@ -74,11 +74,11 @@ def gpu_memory() -> int | None:
 
 def missing(needs: Needs, machine: Machine, engine: str) -> list[VpatchError]:
     """Return what a plan needs and the machine or the engine's kind is not."""
-    found: list[VpatchError] = []
+    errors: list[VpatchError] = []
     if needs.engine is not None and needs.engine != engine:
         other = needs.engine not in {"cpu", "cuda"}
         hint = "PYTHON, of an environment with its plugin" if other else needs.engine
-        found.append(
+        errors.append(
             MissingError(
                 f"the recipe needs a vLLM that runs on {needs.engine}; this one runs on {engine}",
                 hint=f"give --engine {hint}, on a machine that has the hardware",
@@ -98,13 +98,13 @@ def missing(needs: Needs, machine: Machine, engine: str) -> list[VpatchError]:
             wanted += f" with {needs.memory_gib:g} GiB"
         here = ", ".join(f"{gpu.name} ({gpu.capability})" for gpu in machine.gpus) or "none"
         here += f" ({machine.problem})" if machine.problem else ""
-        found.append(
+        errors.append(
             MissingError(
                 f"the recipe needs {wanted}; this machine has: {here}",
                 hint="run it on a machine that has what the recipe needs",
             )
         )
-    return found
+    return errors
 
 
 def _processor() -> str:

@@ -32,8 +32,8 @@ def digest_of_checkpoint(folder: Path, memory: Path | None) -> str:
     """Digest the names and bytes of the files that count; `memory` is a folder of the cache."""
     total = hashlib.sha256()
     for file in sorted(counted_files(folder)):
-        found = _digest_of(file, memory)
-        total.update(f"{found}  {file.relative_to(folder).as_posix()}\n".encode())
+        digest = _digest_of(file, memory)
+        total.update(f"{digest}  {file.relative_to(folder).as_posix()}\n".encode())
     return f"sha256:{total.hexdigest()}"
 
 

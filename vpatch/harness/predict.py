@@ -52,11 +52,11 @@ class Counters:
 
 def tokens_after(last: int, count: int) -> list[int]:
     """Return what a synthetic model says after a prompt that ends with `last`."""
-    said: list[int] = []
-    while len(said) < count:
+    tokens: list[int] = []
+    while len(tokens) < count:
         last = successor(last)
-        said.append(last)
-    return said
+        tokens.append(last)
+    return tokens
 
 
 def counters_of(acceptance: str, last: int, count: int, k: int) -> Counters:
@@ -65,15 +65,15 @@ def counters_of(acceptance: str, last: int, count: int, k: int) -> Counters:
     The prompt's own step makes the first token and drafts nothing; every later one drafts k.
     """
     drafts, per_position = 0, [0] * k
-    token, made = successor(last), 1
-    while k and made < count:
+    token, length = successor(last), 1
+    while k and length < count:
         drafts += 1
         accepted, after = 0, token
         while accepted < k and drafted(acceptance, after, accepted) == successor(after):
             after = successor(after)
             per_position[accepted] += 1
             accepted += 1
-        token, made = successor(after), made + accepted + 1
+        token, length = successor(after), length + accepted + 1
     return Counters(drafts, drafts * k, sum(per_position), tuple(per_position))
 
 

@@ -133,10 +133,10 @@ class OverlaySandbox:
         roots = self.path if self.packages is None else (*self.path, self.packages)
         for path, digest in self.digests.items():
             places = [root / path for root in roots if (root / path).is_file()]
-            found = digest_of(places[0].read_bytes()) if places else "absent"
-            if found != digest:
+            actual = digest_of(places[0].read_bytes()) if places else "absent"
+            if actual != digest:
                 raise OverlayError(
-                    f"the patched file is {short_digest(found)}, but was {short_digest(digest)}",
+                    f"the patched file is {short_digest(actual)}, but was {short_digest(digest)}",
                     where=path,
                     hint="find out what writes to it, then run the command again",
                     code="harness.files-changed",
@@ -148,13 +148,13 @@ def own_changes(files: Mapping[str, bytes], packages: Path) -> dict[str, Change]
 
     A release is what is installed, but for the file that a build writes its version to.
     """
-    found = {}
+    changes = {}
     for path, content in files.items():
         installed = packages / path
         before = installed.read_bytes() if installed.is_file() else None
         if before != content and not path.endswith(_GENERATED):
-            found[path] = Change(before, content)
-    return found
+            changes[path] = Change(before, content)
+    return changes
 
 
 def lay_over(

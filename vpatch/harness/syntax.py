@@ -38,22 +38,22 @@ def refuse_syntax_errors(python: Path, trees: Iterable[Mapping[str, Change]]) ->
                 written.write_bytes(change.after)
         command = [python, PAYLOAD / "syntax.py", files]
         ended = run(command, cwd=workdir, log=workdir / "log", timeout=_SECONDS)
-        told = re.search(r"^vpatch:(.*)$", ended.log.read_text("utf-8", "replace"), re.MULTILINE)
-        if told is None:
+        match = re.search(r"^vpatch:(.*)$", ended.log.read_text("utf-8", "replace"), re.MULTILINE)
+        if match is None:
             raise VpatchError(
                 f"the files of the tree cannot be compiled:\n{ended.ending}",
                 where=str(python),
                 hint="check that this Python works",
                 code="harness.python-failed",
             )
-    found = [
+    errors = [
         UsageError(
             f"syntax error: {message}",
             where=path if line is None else f"{path}:{line}",
             hint="correct this file of your tree",
             code="harness.syntax-error",
         )
-        for path, line, message in json.loads(told[1])
+        for path, line, message in json.loads(match[1])
     ]
-    if found:
-        raise combine(found)
+    if errors:
+        raise combine(errors)

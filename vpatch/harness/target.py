@@ -89,12 +89,12 @@ class EngineTarget(_OnEngine):
     def _own(self) -> list[dict[str, Change]]:
         """What the trees' own files change; every file of a package is read for it."""
         packages = self.engine.package.parent
-        found = [own_changes(tree.files, packages) for tree in self.trees]
-        if any(found):
-            refuse_syntax_errors(self.engine.python, found)
+        changes = [own_changes(tree.files, packages) for tree in self.trees]
+        if any(changes):
+            refuse_syntax_errors(self.engine.python, changes)
         return [
             own or (touched_as_released(self.engine, tree.changes) if tree.is_release else {})
-            for own, tree in zip(found, self.trees, strict=True)
+            for own, tree in zip(changes, self.trees, strict=True)
         ]
 
     def sandbox(self, phase: Phase, work: Path, name: str | None = None) -> Sandbox:
@@ -149,6 +149,6 @@ class ImageTarget:
 
 
 def new_folder(work: Path, name: str) -> Path:
-    made = work / name
-    made.mkdir()
-    return made
+    folder = work / name
+    folder.mkdir()
+    return folder
