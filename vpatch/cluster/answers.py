@@ -74,9 +74,9 @@ def letters_from(answer: Any) -> Iterator[tuple[str, Begun | bytes | None]]:
 
 def not_understood(who: str, error: Exception) -> ClusterError:
     """Return what to raise for an answer of another shape."""
-    said = " ".join(str(error).split()) or type(error).__name__
+    message = " ".join(str(error).split()) or type(error).__name__
     return ClusterError(
-        f"what {who} answers is not understood: {said[:_SHOWN]}",
+        f"what {who} answers is not understood: {message[:_SHOWN]}",
         hint="see whether all nodes are yours, and have the same Ray and Python",
         code="cluster.bad-answer",
     )

@@ -64,15 +64,15 @@ def address_of(typed: str) -> str:
     if typed in {"auto", "local"}:
         return typed
     scheme = _CLIENT if typed.startswith(_CLIENT) else ""
-    found = _HOST.fullmatch(typed.removeprefix(scheme))
-    if found is None or not (scheme or found[2]):
+    match = _HOST.fullmatch(typed.removeprefix(scheme))
+    if match is None or not (scheme or match[2]):
         raise UsageError(
             f"{_without_user(typed)} is not an address of a cluster",
             where="--on",
             hint="give ray://HOST, HOST:PORT, auto, or local",
             code="cluster.bad-address",
         )
-    return f"{scheme}{found[1]}:{found[2] or _CLIENT_PORT}"
+    return f"{scheme}{match[1]}:{match[2] or _CLIENT_PORT}"
 
 
 def _without_user(typed: str) -> str:
@@ -132,8 +132,8 @@ def _local(stack: ExitStack) -> dict[str, Any]:
     """Return the settings of a cluster that only this process uses, and that leaves no files."""
     folder = str(stack.enter_context(scratch_folder()))
     # Its processes get no tokens.
-    kept = child_environment.environment_of_a_node()
-    stack.enter_context(mock.patch.dict(os.environ, kept, clear=True))
+    environment = child_environment.environment_of_a_node()
+    stack.enter_context(mock.patch.dict(os.environ, environment, clear=True))
     os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
     return {"_temp_dir": folder, "include_dashboard": False}
 

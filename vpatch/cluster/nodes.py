@@ -75,9 +75,9 @@ def _asked(job: ClusterJob) -> tuple[object, ...]:
     return job.cpus, job.gpus, frozenset(job.labels.items()), job.nodes
 
 
-def nodes_from(found: Iterable[Mapping[str, Any]]) -> list[ClusterNode]:
+def nodes_from(entries: Iterable[Mapping[str, Any]]) -> list[ClusterNode]:
     """Return the nodes that are alive, from the result of ray.nodes()."""
-    living = [node for node in found if node["Alive"]]
+    living = [node for node in entries if node["Alive"]]
     hosts = Counter(node["NodeManagerHostname"] for node in living)
     nodes = []
     for node in living:

@@ -129,13 +129,13 @@ def _run_in(work: Path, order: JobOrder, mailbox: Any) -> dict[str, bytes]:
         "TMPDIR": str(work / "tmp"),
         "VPATCH_JOB": order["attempt"],
     }
-    with (work / "said").open("wb") as said:
+    with (work / "said").open("wb") as output:
         process = subprocess.Popen(
             [sys.executable, "-m", order["module"], str(work)],
             cwd=work,
             env=environment,
             stdin=subprocess.DEVNULL,
-            stdout=said,
+            stdout=output,
             stderr=subprocess.STDOUT,
             start_new_session=True,
         )
@@ -150,7 +150,7 @@ def _run_in(work: Path, order: JobOrder, mailbox: Any) -> dict[str, bytes]:
 
 def _watch(process: subprocess.Popen[bytes], work: Path, order: JobOrder, mailbox: Any) -> None:
     """Wait for the process, and send its log while it grows."""
-    begun = told = time.monotonic()
+    begun = last_beat = time.monotonic()
     log, sent = work / "out" / order["log"], 0
     ended = False
     while not ended:
@@ -160,10 +160,10 @@ def _watch(process: subprocess.Popen[bytes], work: Path, order: JobOrder, mailbo
             with log.open("rb") as file:
                 file.seek(sent)
                 piece = file.read(_PIECE)
-            sent, told = sent + len(piece), now
+            sent, last_beat = sent + len(piece), now
             _send(mailbox, order["attempt"], "log", piece)
-        elif now - told > _BEAT_SECONDS:
-            told = now
+        elif now - last_beat > _BEAT_SECONDS:
+            last_beat = now
             _send(mailbox, order["attempt"], "alive", None)
         if not ended and now - begun > order["limit"]:
             raise RuntimeError(f"the job was not done after {order['limit']:g} s")

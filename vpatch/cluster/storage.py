@@ -148,8 +148,8 @@ class Storage:
             raise _failed(self.url, what, errors[0]) from errors[0]
         return answers[0]
 
-    def leave(self, out: Path, name: str, kept: Collection[str]) -> None:
-        """Move the files of a job there, if they are large together; `kept` are never moved.
+    def leave(self, out: Path, name: str, exempt: Collection[str]) -> None:
+        """Move the files of a job there, if they are large together; `exempt` are never moved.
 
         Raises:
             ClusterError: the storage does not take them.
@@ -160,7 +160,7 @@ class Storage:
             return
         stored = {}
         for number, (one, path) in enumerate(sorted(files.items())):
-            if one not in kept:
+            if one not in exempt:
                 content, place = path.read_bytes(), f"{name}/{number}"
                 self.write(place, content)
                 stored[one] = {"place": place, "digest": digest_of(content)}
@@ -224,9 +224,9 @@ class Storage:
 
 
 def _failed(url: str, what: str, error: Exception) -> ClusterError:
-    said = " ".join(str(error).split()) or type(error).__name__
+    message = " ".join(str(error).split()) or type(error).__name__
     return ClusterError(
-        f"the storage {what}: {redact(said)}",
+        f"the storage {what}: {redact(message)}",
         where=redact(url),
         hint="give --storage a folder or a URL that this machine and all nodes can write to; "
         "fsspec's package for its kind (s3fs for s3://) must be installed on each",

@@ -30,8 +30,8 @@ def main(folder: str, mark: str) -> None:
     while os.read(0, 1):
         pass
     begun = time.monotonic()
-    while (found := living(f"VPATCH_JOB={mark}".encode())) and age(begun) < _KILL_SECONDS:
-        for process in found:
+    while (processes := living(f"VPATCH_JOB={mark}".encode())) and age(begun) < _KILL_SECONDS:
+        for process in processes:
             # Python's resource trackers remove shared memory, and then end by themselves.
             if age(begun) > _TRACKER_SECONDS or b"resource_tracker" not in of(process, "cmdline"):
                 kill(process)
