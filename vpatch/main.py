@@ -195,8 +195,8 @@ def _ended(log: RunLog) -> CommandResult:
         _print_no_more()
         answer = CommandResult(None)
     except OSError as error:
-        told = path_or_machine_error(error)
-        answer = _failed(told) if told else _fault(error)
+        failure = path_or_machine_error(error)
+        answer = _failed(failure) if failure else _fault(error)
     except Exception as error:  # noqa: BLE001 - the last line of defence: whatever it is, it is ours
         # Python makes a RuntimeError of an interrupt while it makes a class.
         stopped = isinstance(error.__cause__, KeyboardInterrupt)
@@ -233,8 +233,8 @@ def _fault(error: Exception) -> CommandResult:
     click.echo(redacted(traceback.format_exc()), err=True, nl=False)
     click.echo("this is a fault of vpatch; please report it with the lines above", err=True)
     what = redacted(f"this is a fault of vpatch: {type(error).__name__}: {error}")
-    told = VpatchFaultError(what, hint="please report it with what is on standard error")
-    return CommandResult(None, told.exit_code, (told,))
+    fault = VpatchFaultError(what, hint="please report it with what is on standard error")
+    return CommandResult(None, fault.exit_code, (fault,))
 
 
 def _print_document(log: RunLog, answer: CommandResult) -> int:
@@ -247,8 +247,8 @@ def _print_document(log: RunLog, answer: CommandResult) -> int:
         return ExitCode.INTERRUPTED
     except OSError as error:  # the disk that it is redirected to may be full
         _print_no_more()
-        told = path_or_machine_error(error)
-        return _failed(told).code if told else _fault(error).code
+        failure = path_or_machine_error(error)
+        return _failed(failure).code if failure else _fault(error).code
     return answer.code
 
 

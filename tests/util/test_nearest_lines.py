@@ -12,7 +12,7 @@ ABOVE = [f"line {number}" for number in range(30)]
 
 def found(wanted, there, near=1):
     differs = first_difference(wanted, there, near)
-    return differs and (differs.line, differs.expected, differs.found)
+    return differs and (differs.line, differs.expected, differs.actual)
 
 
 @pytest.mark.parametrize(

@@ -112,12 +112,12 @@ def environment(*, engine: bool = False, of: Mapping[str, str] | None = None) ->
 def environment_of_a_node() -> dict[str, str]:
     """Return what vpatch's own jobs on a node of a cluster get: an engine's, and vpatch's."""
     ours = ("VPATCH_", *_OF_DOCKER)
-    kept = {
+    variables = {
         name: value
         for name, value in os.environ.items()
         if name.startswith(ours) and not SECRET_NAME.search(name)
     }
-    return environment(engine=True) | kept
+    return environment(engine=True) | variables
 
 
 def _holds_secret(value: str) -> bool:

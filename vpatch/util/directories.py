@@ -72,7 +72,7 @@ def remove(folder: Path) -> None:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _exchange(left: Path, right: Path) -> bool:
+def _exchange(first: Path, second: Path) -> bool:
     if not sys.platform.startswith("linux"):
         return False
     # A checkout that is new takes nothing's place.
@@ -82,10 +82,10 @@ def _exchange(left: Path, right: Path) -> bool:
     renameat2 = getattr(libc, "renameat2", None)
     if renameat2 is None:
         return False
-    names = os.fsencode(left), os.fsencode(right)
+    names = os.fsencode(first), os.fsencode(second)
     if renameat2(_AT_FDCWD, names[0], _AT_FDCWD, names[1], _RENAME_EXCHANGE) == 0:
         return True
     code = ctypes.get_errno()
     if code in _UNSUPPORTED:
         return False
-    raise OSError(code, os.strerror(code), str(right))
+    raise OSError(code, os.strerror(code), str(second))

@@ -74,16 +74,16 @@ def wait_to_make(
 
     Who made it may go on to use it for hours, and nobody need wait for that.
     """
-    told = False
+    is_waiting = False
     while True:
         lock = try_lock(path, exclusive=True)
         if lock is not None:
             return lock
         if made():
             return None
-        if not told:
+        if not is_waiting:
             on_wait()
-            told = True
+            is_waiting = True
         time.sleep(_POLL_SECONDS)
 
 

@@ -90,9 +90,9 @@ def _matched(pattern: str, listed: list[str], how: Literal["match", "search"]) -
     if ended.returncode < 0:
         raise PatternFaultError(_too_long())
     if ended.returncode > 0:
-        said = ended.stderr.strip().rpartition("\n")[2]
+        message = ended.stderr.strip().rpartition("\n")[2]
         raise PatternFaultError(
-            f"it is not a regular expression: {said.partition(': ')[2] or said}"
+            f"it is not a regular expression: {message.partition(': ')[2] or message}"
         )
     places: list[int] = json.loads(ended.stdout)
     return places

@@ -16,19 +16,19 @@ _ALIKE = 0.7
 
 @dataclass(frozen=True)
 class LineDifference:
-    """A line that is not the wanted one; `line` counts from 1, `found` is None behind the last."""
+    """A line that is not the wanted one; `line` counts from 1, `actual` is None behind the last."""
 
     line: int
     expected: str
-    found: str | None
+    actual: str | None
 
     def __str__(self) -> str:
-        expected, found = self.expected, self.found
-        if found is None:
+        expected, actual = self.expected, self.actual
+        if actual is None:
             return f"expected  {expected}\nfound     the end of the file"
-        if expected.split() == found.split():  # blanks that differ must be seen
-            expected, found = repr(expected), repr(found)
-        return f"expected  {expected}\nfound     {found}"
+        if expected.split() == actual.split():  # blanks that differ must be seen
+            expected, actual = repr(expected), repr(actual)
+        return f"expected  {expected}\nfound     {actual}"
 
 
 def first_difference(

@@ -50,22 +50,22 @@ def is_wrong_path(error: OSError) -> bool:
 def path_or_machine_error(error: OSError) -> VpatchError | None:
     """Return an error as one of a path or of the machine; None if neither of them caused it."""
     where = None if error.filename is None else str(error.filename)
-    found: VpatchError
+    ours: VpatchError
     if is_wrong_path(error):
         hint = f"correct the path {where}" if where else "correct the paths that you named"
-        found = UsageError(str(error.strerror), where=where, hint=hint, code="util.bad-path")
+        ours = UsageError(str(error.strerror), where=where, hint=hint, code="util.bad-path")
     elif error.errno in _OF_THE_MACHINE:
         if where is None and error.errno in _FULL:
             where = _full_places()
         hint = "correct that file or folder, or its disk, then run the command again"
-        found = UnavailableError(str(error.strerror), where=where, hint=hint, code="util.os-error")
+        ours = UnavailableError(str(error.strerror), where=where, hint=hint, code="util.os-error")
     elif error.errno == errno.ENOENT and where is None and _is_gone():
         hint = "change to a folder that exists"
-        found = UsageError("the current folder was removed", hint=hint, code="util.bad-path")
+        ours = UsageError("the current folder was removed", hint=hint, code="util.bad-path")
     else:
         return None
-    found.__cause__ = error
-    return found
+    ours.__cause__ = error
+    return ours
 
 
 def cannot_write(what: str, error: OSError, *, where: str, hint: str) -> VpatchError:

@@ -43,7 +43,7 @@ def _sources(package: str) -> Iterator[str]:
 
 def _versions() -> dict[str, str]:
     """Return the versions of the libraries: the names of installed folders have them."""
-    found: dict[str, str] = {}
+    versions: dict[str, str] = {}
     for place in sys.path:
         try:
             names = [path.name for path in Path(place or os.curdir).iterdir()]
@@ -53,10 +53,10 @@ def _versions() -> dict[str, str]:
             match = _INSTALLED.fullmatch(name)
             library = match and match[1].lower().replace(".", "_")
             if match and library in _USED:
-                found.setdefault(str(library), match[2])
-    if len(found) < len(_USED):
+                versions.setdefault(str(library), match[2])
+    if len(versions) < len(_USED):
         # Installed in another way. The import takes longer than all of the above.
         from importlib.metadata import version  # noqa: PLC0415
 
-        found = {name: version(name) for name in _USED}
-    return dict(sorted(found.items()))
+        versions = {name: version(name) for name in _USED}
+    return dict(sorted(versions.items()))

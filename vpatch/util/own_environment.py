@@ -23,7 +23,7 @@ def set_own() -> None:
 
 def inherited(environment: Mapping[str, str] | None = None) -> dict[str, str]:
     """Return the environment (by default this process's) without the variables that we set."""
-    found = os.environ if environment is None else environment
+    env = os.environ if environment is None else environment
     return {
-        name: value for name, value in found.items() if name not in _set or value != _OURS.get(name)
+        name: value for name, value in env.items() if name not in _set or value != _OURS.get(name)
     }

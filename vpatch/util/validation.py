@@ -38,21 +38,21 @@ _LIMITS = {
 _LONGEST = 40
 
 
-def wrong_kind(wanted: Sequence[str], found: Any) -> str:
+def wrong_kind(wanted: Sequence[str], value: Any) -> str:
     """Say that something is of another kind than all that may be there."""
-    return f"must be {' or '.join(dict.fromkeys(wanted))}, not {_shown(found)}"
+    return f"must be {' or '.join(dict.fromkeys(wanted))}, not {_shown(value)}"
 
 
 def explained(details: ErrorDetails) -> str:
     """Say what is wrong with a value, without its key."""
-    kind, found = details["type"], details["input"]
+    kind, value = details["type"], details["input"]
     context = details.get("ctx", {})
     if kind in KINDS:
-        return wrong_kind([KINDS[kind]], found)
+        return wrong_kind([KINDS[kind]], value)
     if kind in _LIMITS:
-        return f"must be {_LIMITS[kind].format_map(context)}, not {found}"
+        return f"must be {_LIMITS[kind].format_map(context)}, not {value}"
     words = {
-        "literal_error": f"must be {context.get('expected')}, not {_shown(found)}",
+        "literal_error": f"must be {context.get('expected')}, not {_shown(value)}",
         "string_too_short": "must not be empty",
         "too_short": "must not be empty"
         if context.get("min_length") == 1
@@ -60,7 +60,7 @@ def explained(details: ErrorDetails) -> str:
         "too_long": f"must have at most {context.get('max_length')} elements",
         "timezone_aware": "must name its time zone",
         "json_invalid": f"must be JSON: {context.get('error')}",
-        "string_pattern_mismatch": f"{_shown(found)} does not match {context.get('pattern')}",
+        "string_pattern_mismatch": f"{_shown(value)} does not match {context.get('pattern')}",
         "finite_number": "must be a finite number",
     }
     return words.get(kind) or details["msg"].removeprefix("Value error, ")
@@ -80,11 +80,11 @@ def first_of(error: ValidationError) -> str:
     return f"{'.'.join(keys)}: {what}" if keys else what
 
 
-def _shown(found: Any) -> str:
-    if isinstance(found, str):
-        short = found if len(found) <= _LONGEST else f"{found[:_LONGEST]}..."
+def _shown(value: Any) -> str:
+    if isinstance(value, str):
+        short = value if len(value) <= _LONGEST else f"{value[:_LONGEST]}..."
         return f"the string {short!r}"
-    if isinstance(found, (int, float)) and not isinstance(found, bool):
-        return f"the number {found}"
-    kinds = {type(None): "nothing", bool: str(found).lower(), tuple: "a list", list: "a list"}
-    return kinds.get(type(found), "a mapping of keys")
+    if isinstance(value, (int, float)) and not isinstance(value, bool):
+        return f"the number {value}"
+    kinds = {type(None): "nothing", bool: str(value).lower(), tuple: "a list", list: "a list"}
+    return kinds.get(type(value), "a mapping of keys")

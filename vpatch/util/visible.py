@@ -21,7 +21,7 @@ def visible(text: str) -> str:
     # Most text is plain, and a search is much faster than a replacement.
     if not _HIDDEN.search(text):
         return text
-    return _HIDDEN.sub(lambda found: _code(found[0]), text.replace("\r\n", "\n"))
+    return _HIDDEN.sub(lambda match: _code(match[0]), text.replace("\r\n", "\n"))
 
 
 def _code(character: str) -> str:
