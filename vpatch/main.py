@@ -135,13 +135,13 @@ def main() -> NoReturn:
     allow_deep_syntax()
     set_own()
     with made_visible(), run_log(partial(click.echo, err=True)) as log:
-        answer = _ended(log)
+        answer = _run_cli(log)
         code = answer.code
         if wants_json and (answer.result is not None or answer.errors):
             code = _print_document(log, answer)
         _log.info("ended with %d after %.2f s", code, time.monotonic() - log.begun)
     if answer.then is not None:
-        code = _succeeded(answer.then)
+        code = _become(answer.then)
     sys.exit(int(code))
 
 
@@ -159,7 +159,7 @@ def _open_closed_streams() -> None:
             setattr(sys, name, open(number, "r" if number == 0 else "w", closefd=False))  # noqa: SIM115 - of a descriptor
 
 
-def _succeeded(successor: Successor) -> int:
+def _become(successor: Successor) -> int:
     """Become another program; return only where that fails."""
     for stream in (sys.stdout, sys.stderr):
         if stream is not None:  # the shell may have closed it: vpatch ... >&-
@@ -167,10 +167,10 @@ def _succeeded(successor: Successor) -> int:
     try:
         successor.start()
     except VpatchError as error:
-        return _failed(error).code
+        return _fail(error).code
 
 
-def _ended(log: RunLog) -> CommandResult:
+def _run_cli(log: RunLog) -> CommandResult:
     """Run the command line, say how it failed if it did, and return how it ended."""
     try:
         try:
@@ -183,32 +183,32 @@ def _ended(log: RunLog) -> CommandResult:
         for one in answer.errors:
             _show(one)
     except (click.exceptions.Abort, KeyboardInterrupt):
-        answer = _interrupted()
+        answer = _fail_interrupted()
     except click.exceptions.NoArgsIsHelpError as error:
         error.show()  # the help itself
         answer = CommandResult(None, ExitCode.USAGE)
     except click.ClickException as error:
-        answer = _failed(as_ours(error))
+        answer = _fail(as_ours(error))
     except VpatchError as error:
-        answer = _failed(error)
+        answer = _fail(error)
     except _ReaderGoneError:
         _print_no_more()
         answer = CommandResult(None)
     except OSError as error:
         failure = path_or_machine_error(error)
-        answer = _failed(failure) if failure else _fault(error)
+        answer = _fail(failure) if failure else _fault(error)
     except Exception as error:  # noqa: BLE001 - the last line of defence: whatever it is, it is ours
         # Python makes a RuntimeError of an interrupt while it makes a class.
         stopped = isinstance(error.__cause__, KeyboardInterrupt)
-        answer = _interrupted() if stopped else _fault(error)
+        answer = _fail_interrupted() if stopped else _fault(error)
     return answer
 
 
-def _interrupted() -> CommandResult:
-    return _failed(InterruptedRunError("interrupted; nothing was left half done"))
+def _fail_interrupted() -> CommandResult:
+    return _fail(InterruptedRunError("interrupted; nothing was left half done"))
 
 
-def _failed(error: VpatchError) -> CommandResult:
+def _fail(error: VpatchError) -> CommandResult:
     errors = tuple(error.errors) if isinstance(error, ManyErrors) else (error,)
     for one in errors:
         _show(one)
@@ -248,7 +248,7 @@ def _print_document(log: RunLog, answer: CommandResult) -> int:
     except OSError as error:  # the disk that it is redirected to may be full
         _print_no_more()
         failure = path_or_machine_error(error)
-        return _failed(failure).code if failure else _fault(error).code
+        return _fail(failure).code if failure else _fault(error).code
     return answer.code
 
 

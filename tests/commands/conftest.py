@@ -236,14 +236,14 @@ def _run_here(project, args, cwd=None):
     out, err = (io.TextIOWrapper(io.BytesIO(), "utf-8", write_through=True) for _ in range(2))
     thresholds = gc.get_threshold()
     handlers = {ending: signal.getsignal(ending) for ending in ENDINGS}
-    ended, answers = cli._ended, []
+    ended, answers = cli._run_cli, []
 
     def noted(log):
         answers.append(ended(log))
         return answers[-1]
 
     with (
-        mock.patch.object(cli, "_ended", noted),
+        mock.patch.object(cli, "_run_cli", noted),
         mock.patch.object(yamlfile, "YAML", _ParsedOnce),
         mock.patch.object(Answers, "ask", _ask_once),
         redirect_stdout(out),

@@ -52,7 +52,7 @@ class LivingNodes:
 
     def fitting(self, job: ClusterJob) -> Sequence[ClusterNode]:
         """Return the nodes that a job may run on, if nothing else runs there."""
-        key = _asked(job)
+        key = _needs(job)
         if key not in self._fitting:
             ids = job.nodes
             self._fitting[key] = [n for n in self._able(job) if ids is None or n.id in ids]
@@ -60,7 +60,7 @@ class LivingNodes:
 
     def labels(self, job: ClusterJob, tried: Collection[str]) -> dict[str, str]:
         """Return the labels to ask for. They exclude the nodes in `tried`, if another one fits."""
-        key = (_asked(job), frozenset(tried))
+        key = (_needs(job), frozenset(tried))
         if key not in self._selectors:
             fitting = self.fitting(job)
             chosen = [node for node in fitting if node.id not in tried] or fitting
@@ -71,7 +71,7 @@ class LivingNodes:
         return [node for node in self._nodes if node.fits(job.cpus, job.gpus, job.labels)]
 
 
-def _asked(job: ClusterJob) -> tuple[object, ...]:
+def _needs(job: ClusterJob) -> tuple[object, ...]:
     return job.cpus, job.gpus, frozenset(job.labels.items()), job.nodes
 
 

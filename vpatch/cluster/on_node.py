@@ -78,7 +78,7 @@ def run_job(packed: bytes, order: JobOrder, mailbox: Any) -> dict[str, bytes]:
     with (
         zipfile.ZipFile(io.BytesIO(packed)) as archive,
         # The guard starts before the folder exists, because this worker may die at any moment.
-        _guarded(archive.read(_GUARD).decode(), work, order["attempt"]),
+        _guard(archive.read(_GUARD).decode(), work, order["attempt"]),
     ):
         work.mkdir(mode=0o700)
         archive.extractall(work / "sent")
@@ -100,7 +100,7 @@ def _send(mailbox: Any, attempt: str, kind: str, content: Any) -> None:
 
 
 @contextmanager
-def _guarded(guard_code: str, work: Path, attempt: str) -> Iterator[None]:
+def _guard(guard_code: str, work: Path, attempt: str) -> Iterator[None]:
     """Start a process that ends the job when this block ends or this worker dies.
 
     Ray does not know that process. It also removes the work folder.

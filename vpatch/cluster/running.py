@@ -171,7 +171,7 @@ class _JobRun:
             if ready:
                 ready, _ = self.ray.wait(refs, num_returns=len(refs), timeout=0)
             for ref in ready:
-                yield from self._ended(self.open[self.of_ref[ref]])
+                yield from self._finish(self.open[self.of_ref[ref]])
             if due:
                 yield from self._overdue()
 
@@ -242,7 +242,7 @@ class _JobRun:
         if attempt.id is not None:
             self.open.pop(attempt.id, None)
 
-    def _ended(self, attempt: _JobAttempt) -> Iterator[JobEvent]:
+    def _finish(self, attempt: _JobAttempt) -> Iterator[JobEvent]:
         try:
             files = self.ray.get(attempt.ref, timeout=_SILENT_SECONDS)
             files = files_from(files)
@@ -252,7 +252,7 @@ class _JobRun:
             yield from self._lost(attempt, error.what)
             return
         except self.ray.exceptions.RayError as error:
-            yield from self._lost(attempt, _said(error))
+            yield from self._lost(attempt, _reason(error))
             return
         if why is not None:
             yield from self._lost(attempt, why, files)
@@ -308,7 +308,7 @@ class _JobRun:
             self.ray.wait(refs, num_returns=len(refs), timeout=_CANCEL_SECONDS)
 
 
-def _said(error: Exception) -> str:
+def _reason(error: Exception) -> str:
     """Return the part of Ray's message that names the reason, without the traceback."""
     cause = getattr(error, "cause", None)
     text = str(cause if cause is not None else error)

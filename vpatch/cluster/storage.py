@@ -145,7 +145,7 @@ class Storage:
         if not (answers or errors):
             errors.append(TimeoutError(f"it did not answer within {_LONGEST:g} s"))
         if errors:
-            raise _failed(self.url, what, errors[0]) from errors[0]
+            raise _failure(self.url, what, errors[0]) from errors[0]
         return answers[0]
 
     def leave(self, out: Path, name: str, exempt: Collection[str]) -> None:
@@ -175,10 +175,10 @@ class Storage:
             ClusterError: one is not there, or is not what the job wrote.
         """
         whole, remaining = dict(files), _LARGEST
-        stored = self._stored(whole.pop(STORED, b"{}"))
+        stored = self._stored_places(whole.pop(STORED, b"{}"))
         if len(stored) > _MOST_FILES:
             many = ValueError(f"there are more than {_MOST_FILES}")
-            raise _failed(self.url, "is not asked for the files of a job", many)
+            raise _failure(self.url, "is not asked for the files of a job", many)
         for name, entry in stored.items():
             content = self.read(entry.place, remaining)
             remaining -= len(content)
@@ -192,7 +192,7 @@ class Storage:
             whole[name] = content
         return whole
 
-    def _stored(self, text: bytes) -> dict[str, _Stored]:
+    def _stored_places(self, text: bytes) -> dict[str, _Stored]:
         try:
             return _STORED.validate_python(parse_json(text))
         except ValueError as error:
@@ -223,7 +223,7 @@ class Storage:
         return name
 
 
-def _failed(url: str, what: str, error: Exception) -> ClusterError:
+def _failure(url: str, what: str, error: Exception) -> ClusterError:
     message = " ".join(str(error).split()) or type(error).__name__
     return ClusterError(
         f"the storage {what}: {redact(message)}",

@@ -115,7 +115,7 @@ def _remove_if_dead(claim: Path, workdir: Path, what: str) -> None:
                 return
             holder = _read(file.read())
             if holder is None or not holder.is_dead:
-                raise _taken(claim, holder, what)
+                raise _claim_error(claim, holder, what)
             if workdir.exists():
                 shutil.rmtree(workdir)
             claim.unlink()
@@ -135,7 +135,7 @@ def _read(text: str) -> Holder | None:
         return None  # it is being written, or was cut off
 
 
-def _taken(claim: Path, holder: Holder | None, what: str) -> ClaimedError:
+def _claim_error(claim: Path, holder: Holder | None, what: str) -> ClaimedError:
     by = "another run"
     if holder is not None:
         by += f" (process {holder.pid} on {holder.host}, since {holder.since})"

@@ -51,7 +51,7 @@ def collected(
     refuse_no_name(name, what)
     with ExitStack() as stack:
         try:
-            workdir, name = _claimed(root, name, what, stack, numbered=numbered)
+            workdir, name = _claim(root, name, what, stack, numbered=numbered)
             (workdir / LOGS).mkdir(parents=True)
         except OSError as error:
             option = "--evidence-dir" if what == "evidence" else "--output-dir"
@@ -76,7 +76,7 @@ def collected(
         workdir.rename(final)
 
 
-def _claimed(
+def _claim(
     root: Path, name: str, what: str, stack: ExitStack, *, numbered: bool
 ) -> tuple[Path, str]:
     """Claim a name that is not taken: its folder to collect in, and the name."""

@@ -136,7 +136,7 @@ def run_behaviour_test(
             log = (logs or workdir) / f"{label}.log"
             runs.append(_pytest(patch, proof, engine, trees, path, workdir, log))
         pristine, patched = runs
-        declared = _declared(proof, engine)
+        declared = _declared_failures(proof, engine)
         return Behaviour(pristine, patched, tuple(_problems(declared, pristine, patched)))
 
 
@@ -180,7 +180,7 @@ def _all_pass(pytest_run: Run, label: str) -> tuple[str, ...]:
     return tuple(f"{t.name} {t.outcome} on the {label} tree: {t.message}" for t in bad)
 
 
-def _declared(proof: Proof, engine: Engine) -> dict[str, str]:
+def _declared_failures(proof: Proof, engine: Engine) -> dict[str, str]:
     """What fails before, of the tests that this release can run."""
     left_out = proof.left_out(engine.version)
     return {name: text for name, text in proof.fails_before.items() if name not in left_out}

@@ -108,7 +108,7 @@ class Client:
     def stream(self, prompt: str | Sequence[int], settings: Mapping[str, JsonValue]) -> Output:
         """Ask for a completion piece by piece: each must come in time."""
         body = _completion(prompt, settings)
-        return self._streamed("/v1/completions", body, lambda choice: choice["text"])
+        return self._stream("/v1/completions", body, lambda choice: choice["text"])
 
     def chat(self, text: str, settings: Mapping[str, JsonValue], *, patience: float) -> Output:
         body = _chat(text, settings)
@@ -116,7 +116,7 @@ class Client:
 
     def stream_chat(self, text: str, settings: Mapping[str, JsonValue]) -> Output:
         body = _chat(text, settings)
-        return self._streamed(_CHAT, body, lambda choice: choice["delta"].get("content") or "")
+        return self._stream(_CHAT, body, lambda choice: choice["delta"].get("content") or "")
 
     def counters(self) -> Tally:
         with _understood("/metrics"):
@@ -167,7 +167,7 @@ class Client:
             (choice,) = answer["choices"]
             return _output(text_of(choice), choice.get("token_ids"), answer["usage"])
 
-    def _streamed(self, path: str, body: _Body, text_of: _TextOf) -> Output:
+    def _stream(self, path: str, body: _Body, text_of: _TextOf) -> Output:
         body |= {"stream": True, "stream_options": {"include_usage": True}}
         text, usage, pieces = "", None, 0
         tokens: list[int] = []

@@ -96,10 +96,10 @@ class Contained:
 
     def poll(self) -> int | None:
         self._refuse_without_log()
-        return self._ended(self.container.state())
+        return self._exit_code(self.container.state())
 
     def wait(self, seconds: float) -> int | None:
-        return self._ended(self.container.wait(seconds))
+        return self._exit_code(self.container.wait(seconds))
 
     def signal(self, number: int) -> None:
         self.container.signal(number)
@@ -111,7 +111,7 @@ class Contained:
     def memory(self) -> int:
         return self.container.memory()
 
-    def _ended(self, code: int | None) -> int | None:
+    def _exit_code(self, code: int | None) -> int | None:
         """An exit status as a process of this machine has it, once its log is whole."""
         if code is None:
             return None

@@ -146,7 +146,7 @@ def matrix_of(context: Context, request: Request) -> RecipeMatrix | None:
     sets: list[tuple[str | None, Sequence[str] | None]] = [*(matrix.patches or {}).items()]
     hardware: list[tuple[str | None, Needs]] = [*(matrix.hardware or {}).items()]
     points = [
-        MatrixPoint(vllm, name, kind, needs, _selected(context, request, vllm, patches))
+        MatrixPoint(vllm, name, kind, needs, _select(context, request, vllm, patches))
         for (vllm, (name, patches), (kind, needs)) in product(
             matrix.vllm or (None,),
             sets or [(None, request.patches or None)],
@@ -170,7 +170,7 @@ def _refuse_unlisted(
                 )
 
 
-def _selected(
+def _select(
     context: Context, request: Request, vllm: str | None, patches: Sequence[str] | None
 ) -> list[Selection]:
     """What a point runs; no patches at all is the pristine tree."""

@@ -198,15 +198,15 @@ class Look(NodeJob):
         problems: dict[str, str] = {}
         facts, digests = None, checkpoint_digests()
         for name, model in self.models.items():
-            with _noting(problems, name):
+            with _note_problem(problems, name):
                 place = locate(model)
                 models[name] = None if place is None else digest_of_checkpoint(place, digests)
         if self.engine is not None and self.engine not in KINDS:
-            with _noting(problems, "engine"):
+            with _note_problem(problems, "engine"):
                 engine = existing_engine(self.engine)
                 facts = EngineFacts(kind=engine.kind, version=engine.version)
         for image in self.images:
-            with _noting(problems, image.name), ExitStack() as stack:
+            with _note_problem(problems, image.name), ExitStack() as stack:
                 seen, _, _ = image_on_node(image, folder, stack)
                 images[image.name] = seen.kind
         return LookAnswer(
@@ -220,7 +220,7 @@ class Look(NodeJob):
 
 
 @contextmanager
-def _noting(problems: dict[str, str], name: str) -> Iterator[None]:
+def _note_problem(problems: dict[str, str], name: str) -> Iterator[None]:
     try:
         yield
     except VpatchError as error:

@@ -56,7 +56,7 @@ def found_in(pattern: str, texts: Iterable[str]) -> list[str]:
         PatternFaultError: it is not one, or is not done in time.
     """
     listed = list(texts)
-    return [listed[place] for place in _matched(pattern, listed, "search")]
+    return [listed[place] for place in _places(pattern, listed, "search")]
 
 
 def matching(pattern: str, names: Collection[str]) -> list[str]:
@@ -66,10 +66,10 @@ def matching(pattern: str, names: Collection[str]) -> list[str]:
         PatternFaultError: it is not one, or is not done in time.
     """
     listed = list(names)
-    return [listed[place] for place in _matched(pattern, listed, "match")]
+    return [listed[place] for place in _places(pattern, listed, "match")]
 
 
-def _matched(pattern: str, listed: list[str], how: Literal["match", "search"]) -> list[int]:
+def _places(pattern: str, listed: list[str], how: Literal["match", "search"]) -> list[int]:
     """The places of the texts that match."""
     # A search begins anew at each letter.
     short = _SHORT if how == "match" else _SHORT_TO_SEARCH

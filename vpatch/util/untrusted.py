@@ -45,7 +45,7 @@ def read_file(path: Path, limit: int) -> bytes:
     Raises:
         OSError: it cannot be read, is not a regular file, or is larger.
     """
-    with _opened(path) as file:
+    with _open_regular(path) as file:
         # One byte more tells: the size that the system gives may be none, or change.
         text = file.read(limit + 1)
     if len(text) > limit:
@@ -60,7 +60,7 @@ def digest_of_file(path: Path, limit: int) -> str:
         OSError: it cannot be read, is not a regular file, or is larger.
     """
     digest, size = hashlib.sha256(), 0
-    with _opened(path) as file:
+    with _open_regular(path) as file:
         if os.fstat(file.fileno()).st_size > limit:
             raise _too_large(path, limit)
         while block := file.read(MEGABYTE):
@@ -71,7 +71,7 @@ def digest_of_file(path: Path, limit: int) -> str:
     return f"sha256:{digest.hexdigest()}"
 
 
-def _opened(path: Path) -> BinaryIO:
+def _open_regular(path: Path) -> BinaryIO:
     """Open a regular file. Others are not opened: a device may act, a pipe waits for a writer."""
     try:
         mode = os.stat(path).st_mode  # noqa: PTH116 - `path` may be a text

@@ -40,7 +40,7 @@ _LONGEST = 40
 
 def wrong_kind(wanted: Sequence[str], value: Any) -> str:
     """Say that something is of another kind than all that may be there."""
-    return f"must be {' or '.join(dict.fromkeys(wanted))}, not {_shown(value)}"
+    return f"must be {' or '.join(dict.fromkeys(wanted))}, not {_describe(value)}"
 
 
 def explained(details: ErrorDetails) -> str:
@@ -52,7 +52,7 @@ def explained(details: ErrorDetails) -> str:
     if kind in _LIMITS:
         return f"must be {_LIMITS[kind].format_map(context)}, not {value}"
     words = {
-        "literal_error": f"must be {context.get('expected')}, not {_shown(value)}",
+        "literal_error": f"must be {context.get('expected')}, not {_describe(value)}",
         "string_too_short": "must not be empty",
         "too_short": "must not be empty"
         if context.get("min_length") == 1
@@ -60,7 +60,7 @@ def explained(details: ErrorDetails) -> str:
         "too_long": f"must have at most {context.get('max_length')} elements",
         "timezone_aware": "must name its time zone",
         "json_invalid": f"must be JSON: {context.get('error')}",
-        "string_pattern_mismatch": f"{_shown(value)} does not match {context.get('pattern')}",
+        "string_pattern_mismatch": f"{_describe(value)} does not match {context.get('pattern')}",
         "finite_number": "must be a finite number",
     }
     return words.get(kind) or details["msg"].removeprefix("Value error, ")
@@ -80,7 +80,7 @@ def first_of(error: ValidationError) -> str:
     return f"{'.'.join(keys)}: {what}" if keys else what
 
 
-def _shown(value: Any) -> str:
+def _describe(value: Any) -> str:
     if isinstance(value, str):
         short = value if len(value) <= _LONGEST else f"{value[:_LONGEST]}..."
         return f"the string {short!r}"

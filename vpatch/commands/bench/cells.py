@@ -133,9 +133,9 @@ def schedule(
         groups = [tuple(loads)] if bench.share_server else [(load,) for load in loads]
         cells = list(zip(*sides, strict=True))
         places = list(enumerate((of_sides, group) for of_sides in cells for group in groups))
-        for number, (of_sides, group) in _turned(places, repeat):
-            for side in _turned(range(len(sides)), number + repeat):
-                yield ServerRun(repeat, side, of_sides[side], tuple(_turned(group, repeat)))
+        for number, (of_sides, group) in _turn(places, repeat):
+            for side in _turn(range(len(sides)), number + repeat):
+                yield ServerRun(repeat, side, of_sides[side], tuple(_turn(group, repeat)))
 
 
 def side_names(count: int) -> list[str]:
@@ -143,7 +143,7 @@ def side_names(count: int) -> list[str]:
     return list(LETTERS[:count]) if count > 1 else [""]
 
 
-def _turned(items: Sequence[_T], number: int) -> Iterable[_T]:
+def _turn(items: Sequence[_T], number: int) -> Iterable[_T]:
     return reversed(items) if number % 2 else items
 
 

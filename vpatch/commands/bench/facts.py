@@ -100,14 +100,14 @@ def plan_lines(record: BenchRecord) -> list[tuple[str, list[str]]]:
         "prompts": [f"{plan.prompts} for each of the concurrent requests, {warm_up}"],
         "repeats": [str(plan.repeats)],
         "sampling": [_pair(*pair) for pair in plan.sampling.items()],
-        **dict(_started_with(plan)),
+        **dict(_start_settings(plan)),
         "loads sent by": [f"vllm bench serve of vLLM {record.client.vllm}"],
         "asked for": [_pair(*pair) for pair in record.asked.items() if pair[1]],
     }
     return [(name, lines) for name, lines in by_name.items() if lines]
 
 
-def _started_with(plan: PlanRecord) -> Iterator[tuple[str, list[str]]]:
+def _start_settings(plan: PlanRecord) -> Iterator[tuple[str, list[str]]]:
     """What servers were started with; of those that were there before, nothing is known."""
     if plan.share_server is None:
         return

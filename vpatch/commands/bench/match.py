@@ -54,10 +54,10 @@ def aligned(records: Sequence[BenchRecord]) -> list[BenchRecord]:
     by_digest = {
         model.digest: name for name, model in first.models.items() if model.digest is not None
     }
-    return [first, *(_renamed(record, by_digest) for record in rest)]
+    return [first, *(_rename_models(record, by_digest) for record in rest)]
 
 
-def _renamed(record: BenchRecord, by_digest: Mapping[str, str]) -> BenchRecord:
+def _rename_models(record: BenchRecord, by_digest: Mapping[str, str]) -> BenchRecord:
     names = {
         name: name if model.digest is None else by_digest.get(model.digest, name)
         for name, model in record.models.items()

@@ -137,7 +137,7 @@ class _Turn:
         side = self.place.sides[self.visit.side]
         if isinstance(side, FoundSide):
             return self._sent(side.targets[self.visit.cell], None, workdir)
-        with self._serving(side, workdir) as server:
+        with self._serve(side, workdir) as server:
             if isinstance(server, Fault):
                 return self.all(server)
             results = self._sent(*server, workdir)
@@ -148,7 +148,7 @@ class _Turn:
         return results
 
     @contextmanager
-    def _serving(
+    def _serve(
         self, side: StartedSide, workdir: Path
     ) -> Iterator[tuple[LoadTarget, Running] | Fault]:
         """Start a server, and stop it after the block."""

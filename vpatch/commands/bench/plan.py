@@ -48,7 +48,7 @@ class Overrides:
         Raises:
             UsageError: there is no plan for running servers, or the overrides make no plan.
         """
-        declared = _declared(context, recipe)
+        declared = _declared_bench(context, recipe)
         if declared is None and (not self.shapes or not self.model):
             what = f"the recipe {recipe} has no benchmark plan" if recipe else "there is no plan"
             if served:
@@ -81,7 +81,7 @@ class Overrides:
         Raises:
             UsageError: so it is, and the overrides make no plan.
         """
-        if _declared(context, recipe) is None and not (self.shapes and self.model):
+        if _declared_bench(context, recipe) is None and not (self.shapes and self.model):
             raise UsageError(
                 f"the recipe {recipe} has no benchmark plan",
                 where="--plan",
@@ -146,7 +146,7 @@ def shape_from(text: str) -> Shape:
         ) from error
 
 
-def _declared(context: Context, recipe: str | None) -> Bench | None:
+def _declared_bench(context: Context, recipe: str | None) -> Bench | None:
     if recipe is None:
         return None
     declared, _ = context.library.read_recipe(context.library.recipe(recipe))

@@ -69,18 +69,18 @@ def write_record(workdir: Path, record: BenchRecord) -> None:
 def text_of(record: BenchRecord) -> str:
     """Return a record as JSON, as its file has it: with the keys in the order of all files."""
     document = record.model_dump(exclude_unset=True, warnings=False)
-    document["plan"] = _ordered(document["plan"], _OF_PLAN)
-    document["points"] = [_ordered(point, ("node",)) for point in document["points"]]
+    document["plan"] = _order(document["plan"], _OF_PLAN)
+    document["points"] = [_order(point, ("node",)) for point in document["points"]]
     for side in document["sides"]:
         for tree in side.get("subject") or ():
-            tree["pin"] = _ordered(tree["pin"], _OF_PIN)
+            tree["pin"] = _order(tree["pin"], _OF_PIN)
     document["sides"] = [
-        _ordered(side, _OF_CLUSTER_SIDE) if "nodes" in side else side for side in document["sides"]
+        _order(side, _OF_CLUSTER_SIDE) if "nodes" in side else side for side in document["sides"]
     ]
-    return json.dumps(_ordered(document, _OF_RECORD), indent=1) + "\n"
+    return json.dumps(_order(document, _OF_RECORD), indent=1) + "\n"
 
 
-def _ordered(document: Mapping[str, _T], first: Sequence[str]) -> dict[str, _T]:
+def _order(document: Mapping[str, _T], first: Sequence[str]) -> dict[str, _T]:
     return {name: document[name] for name in (*first, *document) if name in document}
 
 
@@ -93,7 +93,7 @@ def read_record(place: Path) -> BenchRecord:
     """
     file = place / RECORD if place.is_dir() else place
     try:
-        content = _cleaned(parse_json(read_file(file, _LARGEST)))
+        content = _clean(parse_json(read_file(file, _LARGEST)))
     except (FileNotFoundError, NotADirectoryError) as error:
         raise NoRecordError("there is no such record", where=str(file), hint=_ANOTHER) from error
     except OSError as error:
@@ -135,13 +135,13 @@ def read_record(place: Path) -> BenchRecord:
         ) from error
 
 
-def _cleaned(value: Any) -> Any:
+def _clean(value: Any) -> Any:
     """The same without what a terminal would obey, or what ends a line of a table."""
     if isinstance(value, str):
         return _CONTROL.sub(" ", value)
     if isinstance(value, dict):
-        return {_CONTROL.sub(" ", key): _cleaned(one) for key, one in value.items()}
-    return [_cleaned(one) for one in value] if isinstance(value, list) else value
+        return {_CONTROL.sub(" ", key): _clean(one) for key, one in value.items()}
+    return [_clean(one) for one in value] if isinstance(value, list) else value
 
 
 def point_of(run: LoadRun) -> PointRecord:
@@ -161,7 +161,7 @@ def point_of(run: LoadRun) -> PointRecord:
         seed=load.seed,
         log=f"logs/{run.log.name}" if run.log.exists() else None,
         raw=f"{RAW}/{run.raw.name}" if run.raw.exists() else None,
-        measured=None if isinstance(result, Fault) else _measured(result),
+        measured=None if isinstance(result, Fault) else _measured_record(result),
         fault=FaultRecord.model_validate(result, from_attributes=True)
         if isinstance(result, Fault)
         else None,
@@ -171,7 +171,7 @@ def point_of(run: LoadRun) -> PointRecord:
     return point
 
 
-def _measured(result: LoadResult) -> MeasuredRecord:
+def _measured_record(result: LoadResult) -> MeasuredRecord:
     latencies = {
         name: LatencyRecord.model_construct(
             mean=one.mean, p50=one.p50, p95=one.p95, p99=one.p99, quantiles=list(one.quantiles)

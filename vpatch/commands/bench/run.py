@@ -110,7 +110,7 @@ def run(
         with scratch_folder() as work:
             # A server that runs may have had the prompts of an earlier benchmark.
             salt = timestamp if isinstance(request.sides[0], Answering) else ""
-            place, cells, checkpoints = _prepared(request, workdir, Path(work), progress)
+            place, cells, checkpoints = _prepare(request, workdir, Path(work), progress)
             visits = list(schedule(cells, request.plan, salt))
             try:
                 for point in measure(place, visits, lambda what: progress.start(what).done):
@@ -137,9 +137,9 @@ def run(
             made=timestamp,
             asked=dict(request.asked),
             client=ClientRecord(vllm=request.vllm),
-            models=models or _served(request),
+            models=models or _served_models(request),
             datasets=dict(request.datasets),
-            plan=_known(request),
+            plan=_known_plan(request),
             planned=sum(len(visit.loads) for visit in visits),
             sides=sides,
             points=[point_of(point) for point in points],
@@ -159,7 +159,7 @@ def _no_room(error: OSError, workdir: Path) -> VpatchError:
     )
 
 
-def _known(request: BenchRequest) -> PlanRecord:
+def _known_plan(request: BenchRequest) -> PlanRecord:
     """The plan, without what servers that were there before were started with."""
     plan = request.plan.model_dump(mode="json", exclude_none=True)
     unknown = _OF_SERVERS if isinstance(request.sides[0], Answering) else ()
@@ -168,7 +168,7 @@ def _known(request: BenchRequest) -> PlanRecord:
     )
 
 
-def _served(request: BenchRequest) -> dict[str, ModelRecord]:
+def _served_models(request: BenchRequest) -> dict[str, ModelRecord]:
     """What running servers say that they serve; which bytes that is, they do not."""
     (name,) = request.plan.models
     roots = {
@@ -243,7 +243,7 @@ def datasets_of(plan: Bench) -> dict[str, str]:
     return digests
 
 
-def _prepared(
+def _prepare(
     request: BenchRequest, workdir: Path, work: Path, progress: Progress
 ) -> tuple[BenchContext, list[list[BenchCell]], dict[str, PreparedModel]]:
     """Return where it all runs, the cells of each side, and the checkpoints."""

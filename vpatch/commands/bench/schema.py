@@ -37,7 +37,7 @@ def _either(name: str) -> AliasChoices:
     return AliasChoices(name, name.replace("_", "-"))
 
 
-def _known(content: Any, *optional: str) -> Any:
+def _drop_unknown(content: Any, *optional: str) -> Any:
     """What is not known is left out of a record; null, as `--json` has it, means the same."""
     if not isinstance(content, dict):
         return content
@@ -127,8 +127,8 @@ class PointRecord(_Part):
 
     @model_validator(mode="before")
     @classmethod
-    def _leaves_out(cls, content: Any) -> Any:
-        return _known(content, "node")
+    def _leave_out(cls, content: Any) -> Any:
+        return _drop_unknown(content, "node")
 
     @model_validator(mode="after")
     def _one_of_both(self) -> PointRecord:
@@ -216,8 +216,8 @@ class Side(_Part):
 
     @model_validator(mode="before")
     @classmethod
-    def _leaves_out(cls, content: Any) -> Any:
-        return _known(content, "subject", "engine", "image", "servers", "nodes", "point")
+    def _leave_out(cls, content: Any) -> Any:
+        return _drop_unknown(content, "subject", "engine", "image", "servers", "nodes", "point")
 
 
 class ModelRecord(_Part):
@@ -254,9 +254,9 @@ class PlanRecord(BaseModel):
 
     @model_validator(mode="before")
     @classmethod
-    def _leaves_out(cls, content: Any) -> Any:
+    def _leave_out(cls, content: Any) -> Any:
         keys = ("share-server", "method", "tensor-parallel", "flags", "environment")
-        return _known(content, *keys)
+        return _drop_unknown(content, *keys)
 
 
 class ClientRecord(_Part):
@@ -283,8 +283,8 @@ class BenchRecord(_Part):
 
     @model_validator(mode="before")
     @classmethod
-    def _upgraded(cls, content: Any) -> Any:
-        content = _known(content, "machines")
+    def _upgrade(cls, content: Any) -> Any:
+        content = _drop_unknown(content, "machines")
         if isinstance(content, dict) and content.get("record-version") == 1:
             content = {key: value for key, value in content.items() if key != "record-version"}
             return {"schema_version": SCHEMA_VERSION} | content

@@ -137,7 +137,7 @@ def subjects_of(
             code="cli.conflicting-options",
         )
     if asked["compare"]:
-        subjects = _compared(str(asked["compare"]))
+        subjects = _parse_pair(str(asked["compare"]))
     elif asked["image"]:
         subjects = Subjects("images", ((str(asked["image"]),),))
     elif asked["url"]:
@@ -162,7 +162,7 @@ def subjects_of(
     return subjects
 
 
-def _compared(text: str) -> Subjects:
+def _parse_pair(text: str) -> Subjects:
     sides = [side.strip() for side in text.split(",")]
     kinds = {_kind_of(side) for side in sides}
     if len(sides) != _PAIR or "" in sides or len(kinds) > 1:
@@ -256,7 +256,7 @@ class Opening:
         title = recipe or sides[0].trees.version
         return bench, sides, f"{title}-{self.engine or 'cluster'}"
 
-    def _looked_at(
+    def _look_at(
         self, names: Iterable[str]
     ) -> tuple[list[tuple[PatchedImage, Docker]], str | None, Bench, list[str]]:
         """Ask images what they are; return them, the recipe of the plan, the plan and its files."""
@@ -268,7 +268,7 @@ class Opening:
         return images, plan, bench, files
 
     def _planned_images(self, names: Iterable[str]) -> tuple[Bench, list[PlannedSide], str]:
-        images, plan, bench, files = self._looked_at(names)
+        images, plan, bench, files = self._look_at(names)
         first, _ = images[0]
         named = self.overrides.model is not None
         require_trust_in_folders(self.context, plan, bench.models.values(), files, named=named)
@@ -303,7 +303,7 @@ class Opening:
         return replace(opened, described=described)
 
     def _images(self, sides: Sequence[Sequence[str]]) -> Ready:
-        images, plan, bench, files = self._looked_at(name for (name,) in sides)
+        images, plan, bench, files = self._look_at(name for (name,) in sides)
         first, _ = images[0]
         self._refuse_missing(bench, first.kind, [image.version for image, _ in images])
         seen = folders_to_show(

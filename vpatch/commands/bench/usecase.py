@@ -131,7 +131,7 @@ def bench(
     overrides = options.overrides()
     if options.plan is not None:
         overrides.refuse_without_plan(context, options.plan)
-    asked = _asked(request, options)
+    asked = _option_values(request, options)
     subjects = subjects_of({**asked, "port": options.port}, request)
     with ExitStack() as stack:
         named = options.plan or request.recipe
@@ -151,7 +151,7 @@ def bench(
         )
         bench_request = BenchRequest(
             collecting.name,
-            _recorded(asked),
+            _redact(asked),
             ready.bench,
             datasets,
             ready.sides,
@@ -194,7 +194,7 @@ def _on_cluster(
     digests = context.cache.answers("checkpoints")
     name = options.name or dated(title)
     with collected(root, name, _KIND, numbered=options.name is None) as collecting:
-        bench_request = ClusterBench(collecting.name, _recorded(asked), plan, sides, digests)
+        bench_request = ClusterBench(collecting.name, _redact(asked), plan, sides, digests)
         record, failure = run_bench_on_cluster(
             bench_request, where, root, collecting.workdir, context.progress, on_result
         )
@@ -202,7 +202,7 @@ def _on_cluster(
     return BenchResult(record, root / collecting.name, failure)
 
 
-def _asked(
+def _option_values(
     request: Request, options: BenchOptions
 ) -> dict[str, str | int | tuple[str, ...] | None]:
     """What was asked for, by the names of the command's options."""
@@ -227,7 +227,7 @@ def _asked(
     }
 
 
-def _recorded(
+def _redact(
     asked: Mapping[str, str | int | tuple[str, ...] | None],
 ) -> dict[str, str | int | list[str]]:
     """What was asked for, as JSON has it, and without passwords in addresses."""

@@ -84,7 +84,7 @@ def verify_evidence(context: Context, evidence: Evidence) -> VerifiedEvidence:
         VpatchError: the environment failed, so it is not known what would run now.
     """
     try:
-        return _verified(context, evidence)
+        return _verify(context, evidence)
     except DAMAGE as error:
         raise no_record(evidence, error) from error
 
@@ -99,7 +99,7 @@ def verify_named(context: Context, folder: Path) -> VerifiedEvidence:
     return verify_evidence(context, read_evidence(folder))
 
 
-def _verified(context: Context, evidence: Evidence) -> VerifiedEvidence:
+def _verify(context: Context, evidence: Evidence) -> VerifiedEvidence:
     changed = tampered(evidence)
     # What was changed cannot be asked what it was asked for.
     return VerifiedEvidence(evidence, changed, [] if changed else _differences(context, evidence))
@@ -116,7 +116,7 @@ def verify_all(context: Context, root: Path) -> tuple[list[VerifiedEvidence], li
     errors: list[VpatchError] = [*damaged]
     for evidence in readable:
         try:
-            verified.append(_verified(context, evidence))
+            verified.append(_verify(context, evidence))
         except VpatchError as error:
             verified.append(VerifiedEvidence(evidence, [], [], error))
             errors.append(error)
@@ -175,7 +175,7 @@ def _differences(context: Context, evidence: Evidence) -> list[str]:
     try:
         if record.points is not None:
             return _differences_of_points(context, evidence.folder, record, request)
-        jobs = _selected(context, request, asked.get("point"))
+        jobs = _select(context, request, asked.get("point"))
         changes = [*differences(record.subject, _subject_now(context, jobs))]
     except VpatchError as error:
         return [_difference("it cannot be planned", error)]
@@ -183,7 +183,7 @@ def _differences(context: Context, evidence: Evidence) -> list[str]:
     return changes + _plan_differs(context, record, request, recipe)
 
 
-def _selected(
+def _select(
     context: Context, request: selection.Request, point: str | None
 ) -> Sequence[selection.Selection]:
     """What is run now: that of a request, or that of a point of its recipe's matrix."""
@@ -216,7 +216,7 @@ def _differences_of_points(
     changes = []
     for point in record.points or ():
         there = read_evidence(folder / point.folder).record.subject
-        jobs = _selected(context, request, point.name)
+        jobs = _select(context, request, point.name)
         now = _subject_now(context, jobs)
         changes += [f"{point.name}: {what}" for what in differences(there, now)]
     recipe = record.asked["plan"] or request.recipe

@@ -99,7 +99,7 @@ def record(
         }
         entries = behaviour.setdefault(tree, {}).get(release, ())
         behaviour[tree][release] = tuple(sorted((*entries, entry), key=lambda one: one.test))
-        return shapes.model_copy(update={"behaviour": _sorted(behaviour)})
+        return shapes.model_copy(update={"behaviour": _sort(behaviour)})
 
     update(context, patch, with_result)
 
@@ -173,7 +173,7 @@ def _same(one: BehaviourOnRelease, other: BehaviourOnRelease) -> bool:
     return (one.test, one.engine) == (other.test, other.engine)
 
 
-def _sorted(behaviour: _Behaviour) -> _Behaviour:
+def _sort(behaviour: _Behaviour) -> _Behaviour:
     """Return it in the order of the releases, without those that have no entry."""
     by_tree = {
         tree: {

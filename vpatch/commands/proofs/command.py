@@ -173,14 +173,14 @@ def _examples(
             click.echo(f"{verdict}  {patch_id}  {result.name}")
             for failure in result.failures:
                 click.echo("       " + failure.replace("\n", "\n       "))
-        judged = [_printed(one) for one in styles]
+        judged = [_print_style(one) for one in styles]
         click.echo(holding(len(results) - len(failed), len(results), "example"))
     refused = any(one.failed for one in judged)
     code = ExitCode.FINDINGS if failed or refused else ExitCode.CLEAN
     return CommandResult(TestOutput.of_examples(results, judged), code) if as_json else code
 
 
-def _printed(judged: Style) -> Style:
+def _print_style(judged: Style) -> Style:
     place = f"{judged.patch.id}  upstream's style in vLLM {judged.release}"
     if judged.passed and not judged.failed:
         click.echo(f"holds  {place}: {', '.join(judged.passed)}")

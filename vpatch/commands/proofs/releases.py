@@ -215,7 +215,7 @@ def _on_release(
             if idle is None:
                 cases.append(case)
             else:
-                yield _noted(context, asked, case.found("not asked", idle))
+                yield _record(context, asked, case.found("not asked", idle))
         if not cases:
             return
         # Room for this engine first.
@@ -230,14 +230,14 @@ def _on_release(
             if error.code != "engine.no-cpu-build":
                 raise
             missing = [case.found("not asked", error.what) for case in cases]
-            yield from (_noted(context, asked, one) for one in missing)
+            yield from (_record(context, asked, one) for one in missing)
             return
         if engine.fresh:
             fresh.append(engine.folder)
-        yield from (_noted(context, asked, run_case(context, case, engine)) for case in cases)
+        yield from (_record(context, asked, run_case(context, case, engine)) for case in cases)
 
 
-def _noted(context: Context, asked: ReleaseRun, one: ReleaseTest) -> ReleaseTest:
+def _record(context: Context, asked: ReleaseRun, one: ReleaseTest) -> ReleaseTest:
     if asked.record:
         record(context, one.patch, one.tree, one.release, one.found)
     return one
@@ -254,7 +254,7 @@ def _case(
     own_plan, decision = mine[0]
     released: dict[str, bytes] = {}
     if decision.state is State.UPSTREAMED and own_plan.pin.tree == "vllm":
-        released = _shown_by(context, patch, proof, release, stack)
+        released = _proof_files(context, patch, proof, release, stack)
     change = digest_of_changes(decision.changes)
     case = ReleaseCase(
         patch, proof, release, digest, own_plan.pin.tree, decision.state, change, plans, released
@@ -267,7 +267,7 @@ def _case(
     return case, name + other.reason
 
 
-def _shown_by(
+def _proof_files(
     context: Context, patch: Patch, proof: Proof, release: str, stack: ExitStack
 ) -> dict[str, bytes]:
     """Return the files of a release that show that it has a patch."""

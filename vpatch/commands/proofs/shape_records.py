@@ -95,11 +95,11 @@ def _tell_of_others(context: Context, others: Sequence[Patch], concerned: Sequen
 
 
 def _releases(patch: Patch, releases: Sequence[str]) -> list[str]:
-    known = (release for shape in _recorded(patch.shapes) for release in shape.releases)
+    known = (release for shape in _recorded_shapes(patch.shapes) for release in shape.releases)
     return _in_order([*releases, *known])
 
 
-def _recorded(shapes: Shapes | None) -> tuple[KnownShape, ...]:
+def _recorded_shapes(shapes: Shapes | None) -> tuple[KnownShape, ...]:
     return shapes.shapes.get(_TREE, ()) if shapes else ()
 
 
@@ -146,12 +146,12 @@ def _with_names(
                 if decision is not None and decision.shape is not None:
                     others = definitions_read([], {}, names[patch_id], view)
                     definitions = combined(others, decision.shape.definitions)
-                    patched = _patched(context, decision, names[patch_id], tree)
+                    patched = _read_patched(context, decision, names[patch_id], tree)
                     by_patch[patch_id][release] = _Read(definitions, patched)
     return by_patch
 
 
-def _patched(
+def _read_patched(
     context: Context, decision: Decision, names: Iterable[str], tree: Tree
 ) -> dict[str, str]:
     """What the patch reads in the tree that it makes; nothing if it cannot tell that it did."""
@@ -182,7 +182,7 @@ def _record(
     examples = list(example_decisions(replace(patch, shapes=None)))
     known: list[KnownShape] = []
     for release, both in whole.items():
-        shape = _known(read[release], release, both, examples)
+        shape = _known_shape(read[release], release, both, examples)
         same = next((i for i, one in enumerate(known) if _is_same(one, shape)), None)
         if same is None:
             known.append(shape)
@@ -191,7 +191,7 @@ def _record(
             known[same] = known[same].model_copy(update={"releases": together})
 
     def with_shapes(before: Shapes) -> Shapes:
-        if _recorded(before) != _recorded(patch.shapes):
+        if _recorded_shapes(before) != _recorded_shapes(patch.shapes):
             raise UnavailableError(
                 "another vpatch process wrote it meanwhile",
                 where=str(patch.folder / SHAPES),
@@ -200,7 +200,7 @@ def _record(
             )
         behaviour = {
             tree: {
-                release: tuple(_carried(one, patch, read.get(release)) for one in results)
+                release: tuple(_carry_over(one, patch, read.get(release)) for one in results)
                 for release, results in releases.items()
             }
             for tree, releases in before.behaviour.items()
@@ -215,7 +215,7 @@ def _record(
     return RecordedShapes(patch, shapes, tuple(left_out))
 
 
-def _known(
+def _known_shape(
     decision: Decision,
     release: str,
     both: _Read,
@@ -243,7 +243,7 @@ def _is_same(one: KnownShape, other: KnownShape) -> bool:
     return one.model_copy(update={"releases": ()}) == other.model_copy(update={"releases": ()})
 
 
-def _carried(
+def _carry_over(
     result: BehaviourOnRelease, patch: Patch, decision: Decision | None
 ) -> BehaviourOnRelease:
     """A result for this edition of the patch, if this edition makes the same of the release."""

@@ -54,7 +54,7 @@ def joined(
                 update={
                     "cell": f"{at}: {cell.cell}",
                     "point": at,
-                    "rounds": _moved(cell.rounds or (), folder),
+                    "rounds": _move_logs(cell.rounds or (), folder),
                 }
             )
             for cell in record.cells
@@ -86,7 +86,7 @@ def joined(
     return whole if first.machines is None else whole.model_copy(update={"machines": machines})
 
 
-def _moved(rounds: Iterable[CellRound], folder: str) -> list[CellRound]:
+def _move_logs(rounds: Iterable[CellRound], folder: str) -> list[CellRound]:
     """The rounds of a cell whose logs lie in a folder."""
     return [one.model_copy(update={"log": f"{folder}/{one.log}"}) for one in rounds]
 

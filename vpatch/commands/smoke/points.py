@@ -136,7 +136,7 @@ def smoke_matrix_here(
             for point in points:
                 with ExitStack() as engines:
                     target = open_target(context, point.trees, engine, engines)
-                    tell = _named(point.name, on_result)
+                    tell = _prefix(point.name, on_result)
                     records.append(
                         run_smoke(point.request, target, point.workdir, context.progress, tell)
                     )
@@ -145,7 +145,7 @@ def smoke_matrix_here(
         return run.collect(root, f"{request.recipe}-{kind}", make, engine)
 
 
-def _named(point: str, on_result: OnResult) -> OnResult:
+def _prefix(point: str, on_result: OnResult) -> OnResult:
     return lambda phase, what, checks: on_result(phase, f"{point}: {what}", checks)
 
 
@@ -206,7 +206,7 @@ class _Points:
             if self.matrix is None:
                 (record,) = records
             else:
-                record = self._joined(records, collecting.name)
+                record = self._join(records, collecting.name)
                 write_evidence(folder, record)
         return SmokeResult(record, root / collecting.name)
 
@@ -231,7 +231,7 @@ class _Points:
         )
         return PointRun(request, one.trees, folder, point.name if point else "")
 
-    def _joined(self, records: Sequence[SmokeRecord], name: str) -> SmokeRecord:
+    def _join(self, records: Sequence[SmokeRecord], name: str) -> SmokeRecord:
         points = [one.point for one in self.planned if one.point is not None]
         named = [
             {"name": point.name, "folder": f"{POINTS}/{point.slug}", **point.names}

@@ -136,7 +136,7 @@ def _round(visit: CellRun) -> CellRound:
     if visit.measured is None:
         one = CellRound(log=log, skipped=visit.skipped)
     else:
-        one = _measured(log, visit.measured)
+        one = _round_of(log, visit.measured)
     if visit.there is None:
         return one
     lost = [LostAttempt(node=node, why=why) for node, why in visit.there.lost]
@@ -149,7 +149,7 @@ def _as_json(measured: Pass | Served) -> JsonObject:
     return document
 
 
-def _measured(log: str, measured: Measured) -> CellRound:
+def _round_of(log: str, measured: Measured) -> CellRound:
     fault = measured.fault
     return CellRound(
         log=log,
@@ -181,10 +181,10 @@ def _symptoms(ran: SmokeRun) -> list[SymptomRecord]:
         for result in ran.results
         for visit in result.visits
         if visit.measured is not None
-        for sighting in _sighted(visit.log, ran.patches)
+        for sighting in _sightings(visit.log, ran.patches)
     ]
 
 
-def _sighted(log: Path, patches: Sequence[Patch]) -> Sequence[Sighting]:
+def _sightings(log: Path, patches: Sequence[Patch]) -> Sequence[Sighting]:
     with log.open(encoding="utf-8", errors="replace") as lines:
         return find_symptoms(lines, patches)

@@ -80,7 +80,7 @@ class SmokeOptions(RunOptions):
             UsageError: `--plan` names a recipe without a plan.
         """
         if self.plan is not None:
-            if _declared(context, self.plan) is None:
+            if _declared_smoke(context, self.plan) is None:
                 raise UsageError(
                     "the recipe has no smoke plan",
                     where=str(context.library.recipe(self.plan)),
@@ -89,7 +89,7 @@ class SmokeOptions(RunOptions):
                 )
         elif recipe is None:
             context.progress.note(f"no recipe has a smoke plan for this vLLM: {_STANDARD}")
-        elif _declared(context, recipe) is None:
+        elif _declared_smoke(context, recipe) is None:
             context.progress.note(f"the recipe {recipe} has no smoke plan: {_STANDARD}")
         return self.plan or recipe
 
@@ -196,8 +196,8 @@ def asked_of(
 
 def smoke_plan_of(context: Context, recipe: str | None) -> Smoke:
     """Return the plan of a recipe; the standard plan if it has none, or there is no recipe."""
-    return (_declared(context, recipe) if recipe is not None else None) or standard_plan()
+    return (_declared_smoke(context, recipe) if recipe is not None else None) or standard_plan()
 
 
-def _declared(context: Context, recipe: str) -> Smoke | None:
+def _declared_smoke(context: Context, recipe: str) -> Smoke | None:
     return context.library.read_recipe(context.library.recipe(recipe))[0].smoke

@@ -139,19 +139,19 @@ class CellVerdicts:
         seen = [visit.cell for visit in runs]
         for index, visited in enumerate(self.cells):
             if index not in self._results and visited in seen and _is_settled(visited, later):
-                self._results[index] = self._judged(visited, runs)
+                self._results[index] = self._judge(visited, runs)
                 self._on_result(self._results[index])
 
     def all(self) -> list[CellResult]:
         return [self._results[index] for index in range(len(self.cells))]
 
-    def _judged(self, cell: Cell, visited: Sequence[CellRun]) -> CellResult:
+    def _judge(self, cell: Cell, visited: Sequence[CellRun]) -> CellResult:
         mine = tuple(visit for visit in visited if visit.cell == cell)
         runs = [visit for visit in mine if visit.measured is not None]
         if not runs:
             skipped = Check("runs", "not run", reason=mine[0].skipped)
             return CellResult(self.phase, cell, (skipped,), mine)
-        base = _matched(cell, visited)
+        base = _matching_runs(cell, visited)
         against = Baseline(
             digests=self.digests,
             acceptance=self.acceptance[cell.model],
@@ -232,7 +232,7 @@ def _question(one: Cell, other: Cell) -> bool:
     return asked(one) == asked(other)
 
 
-def _matched(cell: Cell, visited: Sequence[CellRun]) -> list[CellRun]:
+def _matching_runs(cell: Cell, visited: Sequence[CellRun]) -> list[CellRun]:
     """The runs with k = 0 that differ in nothing else: speeds are compared with no others."""
     return [
         v

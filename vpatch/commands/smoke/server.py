@@ -59,18 +59,18 @@ def run_server(
     ):
         deadline = begun + cell.timeouts.cell
         client = Client(url_of(taken), cell.timeouts.token, deadline)
-        measured = _measured(child, cell, client, begun)
+        measured = _measure(child, cell, client, begun)
         return replace(measured, memory=memory.host, gpu_memory=memory.gpus, digests=digests)
 
 
-def _measured(child: Running, cell: Cell, client: Client, begun: float) -> Measured:
+def _measure(child: Running, cell: Cell, client: Client, begun: float) -> Measured:
     """Await a server that was started at `begun`, ask it everything, and stop it."""
     failure = await_health(child, min(cell.timeouts.start, cell.timeouts.cell), client)
     if failure is not None:
         return Measured(fault=failure)
     load_seconds = time.monotonic() - begun
     session = _ServerSession(client, cell)
-    failure = _guarded(child, cell, session.ask_everything)
+    failure = _guard(child, cell, session.ask_everything)
     served, survivors = session.served(), 0
     if failure is None:
         begun = time.monotonic()
@@ -109,7 +109,7 @@ def _digests(sandbox: Sandbox, cell: Cell, workdir: Path) -> dict[str, str | Non
     return digests
 
 
-def _guarded(child: Running, cell: Cell, ask: Callable[[], None]) -> Fault | None:
+def _guard(child: Running, cell: Cell, ask: Callable[[], None]) -> Fault | None:
     """Ask, and say what became of the server where it does not answer any more."""
     try:
         ask()
@@ -168,7 +168,7 @@ class _ServerSession:
             self.not_run["chat"] = "the prompts are of token ids"
 
     def _whole(self, prompt: Any) -> Output:
-        return self.client.complete(prompt, self.settings, patience=self._left())
+        return self.client.complete(prompt, self.settings, patience=self._timeout())
 
     def _look_at_pieces(self) -> None:
         (output,) = self.passes["streaming"].outputs
@@ -192,7 +192,7 @@ class _ServerSession:
                 "chat",
                 [0, 0],
                 lambda: [
-                    client.chat(text, settings, patience=self._left()),
+                    client.chat(text, settings, patience=self._timeout()),
                     client.stream_chat(text, settings),
                 ],
             )
@@ -203,7 +203,7 @@ class _ServerSession:
 
     def _pass(self, name: str, asked: Sequence[int], ask: Callable[[], list[Output]]) -> None:
         """Ask, with vLLM's counters before and after."""
-        self._left()
+        self._timeout()
         before = self.client.counters()
         begun = time.monotonic()
         outputs = tuple(ask())
@@ -214,7 +214,7 @@ class _ServerSession:
         self.passes[name] = Pass(tuple(asked), seconds, outputs, after.counters - before.counters)
         self.problems[name] = ()
 
-    def _left(self) -> float:
+    def _timeout(self) -> float:
         seconds = self.client.deadline - time.monotonic()
         if seconds <= 0:
             raise TooLongError

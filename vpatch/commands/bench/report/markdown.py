@@ -126,7 +126,7 @@ def throughput_table(rows: Sequence[Row], names: Sequence[str]) -> Iterator[str]
     body = []
     for row in rows:
         counters = row.counters
-        line = [*_place(row.key, names), _speed(row), _judged(ratios.get(row.key))]
+        line = [*_place(row.key, names), _speed(row), _judgement(ratios.get(row.key))]
         if counters is None or counters.rate is None or counters.length is None:
             line += [_NONE] * 3
         else:
@@ -158,7 +158,7 @@ def sides_against_a(rows: Sequence[Row], names: Sequence[str]) -> Iterator[str]:
     named = [titles.get(figure, figure.upper().replace("MEAN", "mean")) for figure in JUDGED]
     head = [*_place_head(names), *named]
     body = [
-        [*_place(key, names), *(_judged(ratios.get((key, figure))) for figure in JUDGED)]
+        [*_place(key, names), *(_judgement(ratios.get((key, figure))) for figure in JUDGED)]
         for key in pairs
     ]
     yield from _table(head, body)
@@ -169,10 +169,10 @@ def _faults(rows: Sequence[Row], names: Sequence[str]) -> Iterator[str]:
         for fault in dict.fromkeys(row.faults):
             count = row.faults.count(fault)
             times = f" ({count} times)" if count > 1 else ""
-            yield f"- {_text(_named(row.key, names))}: {_text(fault)}{times}"
+            yield f"- {_text(_key_text(row.key, names))}: {_text(fault)}{times}"
 
 
-def _named(key: Key, names: Sequence[str]) -> str:
+def _key_text(key: Key, names: Sequence[str]) -> str:
     words = zip(_place_head(names), _place(key, names), strict=True)
     return ", ".join(f"{what} {value}" for what, value in words)
 
@@ -198,7 +198,7 @@ def _latency(row: Row, name: str) -> str:
     return " / ".join(f"{mean:.2f}" for mean in means if mean is not None) or _NONE
 
 
-def _judged(ratio: Ratio | None) -> str:
+def _judgement(ratio: Ratio | None) -> str:
     return _NONE if ratio is None else f"{ratio}, {ratio.verdict}"
 
 

@@ -77,12 +77,12 @@ def _speed_up(scene: PlotData) -> Plot:
             for x, ratio in zip(xs, of_line, strict=True):
                 if ratio.low is not None and ratio.high is not None:
                     line.bar(axes, x, ratio.low, ratio.high)
-                line.dot(axes, x, ratio.value, full=_shown(ratio))
+                line.dot(axes, x, ratio.value, full=_is_decided(ratio))
         axes.set_ylim(_bounds(ratios))
         axes.set_ylabel("speed-up, times k = 0")
 
-    further = () if all(map(_shown, ratios)) else (_HOLLOW,)
-    return _drawn(plot, scene, rows, "concurrency", [("", draw)], further)
+    further = () if all(map(_is_decided, ratios)) else (_HOLLOW,)
+    return _draw(plot, scene, rows, "concurrency", [("", draw)], further)
 
 
 def _throughput(scene: PlotData) -> Plot:
@@ -112,7 +112,7 @@ def _throughput(scene: PlotData) -> Plot:
         axes.set_ylabel("output tokens/s")
         axes.set_ylim(0, max(means[key] + spreads[key] for key in means) * 1.06)
 
-    return _drawn(plot, scene, scene.measured, "k", [("", draw)])
+    return _draw(plot, scene, scene.measured, "k", [("", draw)])
 
 
 def _acceptance(scene: PlotData) -> Plot:
@@ -120,7 +120,7 @@ def _acceptance(scene: PlotData) -> Plot:
         "Acceptance rate over k",
         "Accepted draft tokens by all that were drafted; the repeats are taken together.",
     )
-    counters = _counted(scene)
+    counters = _counters(scene)
     if not counters:
         return replace(plot, missing=_nothing_drafted(scene))
     rows = [row for row in scene.rows if row.key in counters]
@@ -133,7 +133,7 @@ def _acceptance(scene: PlotData) -> Plot:
                 line.dot(axes, x, rate)
         _percents(axes, "acceptance rate, %")
 
-    return _drawn(plot, scene, rows, "concurrency", [("", draw)])
+    return _draw(plot, scene, rows, "concurrency", [("", draw)])
 
 
 def _positions(scene: PlotData) -> Plot:
@@ -142,14 +142,14 @@ def _positions(scene: PlotData) -> Plot:
         "At how many of all drafts the token at this position was accepted, and all before it; "
         "repeats and concurrencies are taken together.",
     )
-    counters = {key: counts for key, counts in _counted(scene).items() if counts.per_position}
+    counters = {key: counts for key, counts in _counters(scene).items() if counts.per_position}
     if not counters:
         return replace(plot, missing=_nothing_drafted(scene))
     rows = [row for row in scene.rows if row.key in counters]
     longest = max(len(counts.per_position) for counts in counters.values())
 
     def draw(axes: Axes, lines: Sequence[PlotLine]) -> None:
-        for line, shift in _dodged(lines):
+        for line, shift in _dodge(lines):
             of_line = sum((counters[row.key] for row in line.rows), Counters())
             shares = [100 * accepted / of_line.drafts for accepted in of_line.per_position]
             xs = [position + shift for position in range(len(shares))]
@@ -161,7 +161,7 @@ def _positions(scene: PlotData) -> Plot:
         axes.set_xlabel("position in the draft, from 0")
         _percents(axes, "accepted, % of drafts")
 
-    return _drawn(plot, scene, rows, "k", [("", draw)])
+    return _draw(plot, scene, rows, "k", [("", draw)])
 
 
 def _latencies(scene: PlotData, concurrency: int) -> Plot:
@@ -189,10 +189,10 @@ def _latencies(scene: PlotData, concurrency: int) -> Plot:
 
         return name.upper(), draw
 
-    return _drawn(plot, scene, rows, "k", [view(name) for name in LATENCIES])
+    return _draw(plot, scene, rows, "k", [view(name) for name in LATENCIES])
 
 
-def _drawn(
+def _draw(
     plot: Plot,
     scene: PlotData,
     rows: Sequence[Row],
@@ -228,11 +228,11 @@ def _over_k(
     _ticks(axes, ks)
     axes.set_xlim(ks[0] - 0.5, ks[-1] + 0.5)
     axes.set_xlabel("k, speculative tokens")
-    for line, shift in _dodged(lines):
+    for line, shift in _dodge(lines):
         yield line, [row.key.k + shift for row in line.rows]
 
 
-def _dodged(lines: Sequence[PlotLine]) -> Iterator[tuple[PlotLine, float]]:
+def _dodge(lines: Sequence[PlotLine]) -> Iterator[tuple[PlotLine, float]]:
     for number, line in enumerate(lines):
         yield line, _DODGE * (number - (len(lines) - 1) / 2)
 
@@ -250,7 +250,7 @@ def _percents(axes: Axes, label: str) -> None:
     axes.set_ylabel(label)
 
 
-def _shown(ratio: Ratio) -> bool:
+def _is_decided(ratio: Ratio) -> bool:
     return ratio.verdict in {"better", "worse"}
 
 
@@ -265,7 +265,7 @@ def _bounds(ratios: Sequence[Ratio]) -> tuple[float, float]:
     return max(min(lows), low - span) - margin, min(max(highs), high + span) + margin
 
 
-def _counted(scene: PlotData) -> dict[Key, Counters]:
+def _counters(scene: PlotData) -> dict[Key, Counters]:
     by_key = {row.key: row.counters for row in scene.measured}
     return {key: counters for key, counters in by_key.items() if counters is not None}
 

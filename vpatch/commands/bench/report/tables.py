@@ -48,8 +48,8 @@ def results_table(rows: Sequence[Row], ratios: Mapping[Key, Ratio], sides: Seque
     heads += ["acceptance rate, %", "acceptance length", "by position, %"]
     body = []
     for row in rows:
-        speed = _runs(row), _speed(row), *_judged(ratios.get(row.key))
-        body.append((*_place(row.key, sides), *speed, *_counted(row)))
+        speed = _runs(row), _speed(row), *_judgement(ratios.get(row.key))
+        body.append((*_place(row.key, sides), *speed, *_counter_cells(row)))
     return Table(
         "Throughput and acceptance",
         "Mean ± standard deviation over the runs. Acceptance counts all runs together.",
@@ -90,7 +90,7 @@ def sides_table(
             TableCell(ks, "number"),
             TableCell(f"{sides[key.side]} / {sides[base.key.side]}"),
         )
-        judged = [cell for f in JUDGED for cell in _judged(ratios.get((key, f)))]
+        judged = [cell for f in JUDGED for cell in _judgement(ratios.get((key, f)))]
         body.append((*place, *judged))
     return Table(
         f"Against {sides[0]}",
@@ -114,14 +114,14 @@ def matrix_table(
     body = []
     for row in sorted(rows, key=lambda row: (row.key.model, row.key.k, row.key.side)):
         side = sides[row.key.side]
-        rate, length, _ = _counted(row)
+        rate, length, _ = _counter_cells(row)
         body.append(
             (
                 TableCell(row.key.model),
                 TableCell(str(row.key.k), "number"),
                 *(TableCell(text) for text in (side.name, *_point(side))),
                 _speed(row),
-                *_judged(ratios.get(row.key)),
+                *_judgement(ratios.get(row.key)),
                 rate,
                 length,
                 *(_latency(row.mean(f"{name} mean")) for name in MATRIX_LATENCIES),
@@ -174,7 +174,7 @@ def _latency(mean: float | None) -> TableCell:
     return _NONE if mean is None else TableCell(f"{mean:.2f}", "number")
 
 
-def _judged(ratio: Ratio | None) -> tuple[TableCell, TableCell]:
+def _judgement(ratio: Ratio | None) -> tuple[TableCell, TableCell]:
     """A ratio and what is to be thought of it, which is the same as nothing where it is unsaid."""
     if ratio is None:
         return _NONE, TableCell("")
@@ -182,7 +182,7 @@ def _judged(ratio: Ratio | None) -> tuple[TableCell, TableCell]:
     return TableCell(str(ratio), f"number {kind}"), TableCell(ratio.verdict, kind)
 
 
-def _counted(row: Row) -> Iterator[TableCell]:
+def _counter_cells(row: Row) -> Iterator[TableCell]:
     counters = row.counters
     if counters is None:
         yield from (_NONE, _NONE, TableCell(""))
