@@ -125,7 +125,9 @@ def command(
         pinned = planned.pinned or "not yet: the build asks for its digest"
         return _finish(planned, pinned, as_json=as_json)
     built = apply_and_build(context, request, options)
-    return _ended(BuiltImageOutput.model_validate(built), pinned_base(built.image), as_json=as_json)
+    return _finish(
+        BuiltImageOutput.model_validate(built), pinned_base(built.image), as_json=as_json
+    )
 
 
 def _finish(

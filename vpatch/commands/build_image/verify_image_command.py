@@ -43,8 +43,8 @@ def command(image: str, lock_file: Path | None, *, as_json: bool) -> CommandResu
     verified = verify(open_context(), image, lock_file)
     code = ExitCode.FINDINGS if verified.problems else ExitCode.CLEAN
     if as_json:
-        return CommandResult(VerifyImageOutput.model_validate(found), code)
-    _print(image, found)
+        return CommandResult(VerifyImageOutput.model_validate(verified), code)
+    _print(image, verified)
     return code
 
 

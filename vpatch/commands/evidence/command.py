@@ -52,9 +52,9 @@ def list_(
     verified, errors = verify_all(context, evidence_dir)
     if as_json:
         code = combine(errors).exit_code if errors else ExitCode.CLEAN
-        return CommandResult(EvidenceListOutput(evidence=found), code, tuple(errors))
-    _print_list(found)
-    if not found and not errors:
+        return CommandResult(EvidenceListOutput(evidence=verified), code, tuple(errors))
+    _print_list(verified)
+    if not verified and not errors:
         click.echo(f"there is no evidence in {evidence_dir}; vpatch smoke makes it")
     if errors:
         raise combine(errors)
@@ -99,8 +99,8 @@ def verify(
     """
     verified = verify_named(context, evidence_dir / name)
     if as_json:
-        return CommandResult(EvidenceOutput.model_validate(found), found.exit_code)
-    for file in found.changed:
+        return CommandResult(EvidenceOutput.model_validate(verified), verified.exit_code)
+    for file in verified.changed:
         click.echo(f"changed since it was written: {file}")
     for difference in verified.differs:
         click.echo(f"not what would be run now: {difference}")
