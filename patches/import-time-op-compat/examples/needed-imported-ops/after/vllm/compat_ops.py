@@ -80,6 +80,7 @@ def provide_fusion_operators(*, per_block_quant: bool = False) -> None:
 
     Args:
         per_block_quant: rms_norm_per_block_quant too, where vLLM does not ask for it.
+
     """
     current_platform.import_kernels()
     operators = dict(_NAMED_ON_IMPORT)

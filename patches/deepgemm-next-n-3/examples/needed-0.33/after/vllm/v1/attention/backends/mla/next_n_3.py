@@ -112,6 +112,7 @@ class NextN3Buffers:
 
         Returns:
             What the two calls need, or None where the step stays flattened.
+
         """
         rows = seq_lens.shape[0]
         num_real = int(decode_lens_cpu.sum())
@@ -181,6 +182,7 @@ def decode_calls(
             call's top-k into the `topk_indices` of that call, which holds what stood
             here; behind the last call all of it stands here.
         split: whether the rows may be taken apart.
+
     """
     if decode.next_n_3 is None or not split:
         yield DecodeCall(decode, q, q_scale, weights, topk_indices)
