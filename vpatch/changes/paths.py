@@ -183,8 +183,7 @@ def aside(path: str) -> str | None:
 
 def glob_of(path: str, tree: Tree) -> str:
     """A glob for a file, which finds it in another folder too if no other file has its name."""
-    name = path.rpartition("/")[2]
-    same = [each for each in tree.paths() if each.rpartition("/")[2] == name]
+    name, same = _namesakes(path, tree)
     is_only_one = same == [path] and name.endswith(".py") and name not in {path, _ANY}
     return f"*/{name}" if is_only_one else path
 
@@ -194,11 +193,16 @@ def glob_of_texts(path: str, tree: Tree, texts: Sequence[str]) -> str:
 
     Upstream may move the file, and have the change by then.
     """
-    name = path.rpartition("/")[2]
-    same = [each for each in tree.paths() if each.rpartition("/")[2] == name]
+    name, same = _namesakes(path, tree)
     is_code = name.endswith(_CODE) and name not in {path, _ANY}
     if not is_code or len(same) > _MOST_FILES or not texts:
         return glob_of(path, tree)
     others = [tree.read(each) for each in same if each != path]
     shared = any(text.encode() in content for content in others for text in texts)
     return glob_of(path, tree) if shared else f"*/{name}"
+
+
+def _namesakes(path: str, tree: Tree) -> tuple[str, list[str]]:
+    """The name of a file without its folders, and all files of the tree that have it."""
+    name = path.rpartition("/")[2]
+    return name, [each for each in tree.paths() if each.rpartition("/")[2] == name]

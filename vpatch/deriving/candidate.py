@@ -58,9 +58,6 @@ class Case:
         return None if nodes is None else Pair(*nodes, (self.before, self.after))
 
 
-Strategy = "Callable[[Case], Iterator[Candidate]]"
-
-
 def within(edit: Declared, scope: tuple[str, ...]) -> Declared:
     """The same edit, limited to a definition; none means the module."""
     return {**edit, "within": ".".join(scope)} if scope else edit

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from vpatch.changes.time_limit import TimeOverError
 from vpatch.deriving.candidate import Candidate, Case
 from vpatch.deriving.differences import CodeDifference, differences
-from vpatch.deriving.source_code import SourceCode, is_docstring, parsed
+from vpatch.deriving.source_code import SourceCode, is_docstring, parsed_if_python
 from vpatch.deriving.strategies import STRATEGIES
 from vpatch.deriving.texts import texts
 from vpatch.deriving.trial import Trial, same_code
@@ -167,16 +167,11 @@ def _text_for(
 
 def _docstrings(content: bytes) -> frozenset[str]:
     """The lines of docstrings; none of what is not Python, as half of a change may be."""
-    try:
-        tree = parsed(content)
-    except (SyntaxError, ValueError, RecursionError):
-        return frozenset()
     lines = _lines(content)
-    strings = [node for node in ast.walk(tree) if is_docstring(node)]
     return frozenset(
         line
-        for node in strings
-        if isinstance(node, ast.stmt)
+        for node in ast.walk(parsed_if_python(content))
+        if isinstance(node, ast.stmt) and is_docstring(node)
         for line in lines[node.lineno - 1 : node.end_lineno]
     )
 

@@ -191,33 +191,35 @@ def _more(
     known: Sequence[tuple[int, int]], lefts: Sequence[str], rights: Sequence[str]
 ) -> list[tuple[int, int]]:
     """Pairs with the same key between pairs that are known."""
-    pairs: list[tuple[int, int]] = []
-    i = j = 0
-    for at, new_at in [*known, (len(lefts), len(rights))]:
-        matcher = SequenceMatcher(None, lefts[i:at], rights[j:new_at], autojunk=False)
+    pairs = list(known)
+    for left, right in _gaps(known, (len(lefts), len(rights))):
+        i, j = left.start, right.start
+        matcher = SequenceMatcher(None, lefts[left], rights[right], autojunk=False)
         for start, other, size in matcher.get_matching_blocks():
             pairs += [(i + start + k, j + other + k) for k in range(size)]
-        if at < len(lefts):
-            pairs.append((at, new_at))
-        i, j = at + 1, new_at + 1
-    return pairs
+    return sorted(pairs)
 
 
 def _remaining(
     known: Sequence[tuple[int, int]], lefts: Sequence[Statement], rights: Sequence[Statement]
 ) -> list[tuple[int, int]]:
     """Pair what is left between pairs one by one, if there are as many on both sides."""
-    pairs: list[tuple[int, int]] = []
-    i = j = 0
-    for at, new_at in [*known, (len(lefts), len(rights))]:
-        if at - i == new_at - j:
+    pairs = list(known)
+    for left, right in _gaps(known, (len(lefts), len(rights))):
+        if len(lefts[left]) == len(rights[right]):
             pairs += [
-                (i + k, j + k)
-                for k in range(at - i)
-                if not isinstance(lefts[i + k].node, Definition)
-                and not isinstance(rights[j + k].node, Definition)
+                (left.start + k, right.start + k)
+                for k, (one, other) in enumerate(zip(lefts[left], rights[right], strict=True))
+                if not isinstance(one.node, Definition) and not isinstance(other.node, Definition)
             ]
-        if at < len(lefts):
-            pairs.append((at, new_at))
+    return sorted(pairs)
+
+
+def _gaps(
+    known: Sequence[tuple[int, int]], lengths: tuple[int, int]
+) -> Iterator[tuple[slice, slice]]:
+    """What lies between pairs, on the left and on the right."""
+    i = j = 0
+    for at, new_at in [*known, lengths]:
+        yield slice(i, at), slice(j, new_at)
         i, j = at + 1, new_at + 1
-    return pairs

@@ -6,14 +6,11 @@ import ast
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from vpatch.deriving.source_code import parsed
+from vpatch.deriving.source_code import Definition, Function, parsed
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-Function = ast.FunctionDef | ast.AsyncFunctionDef
-FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
-_DEFINITIONS = (*FUNCTIONS, ast.ClassDef)
 # How many modules hand a name on before it is defined.
 _MOST = 5
 
@@ -69,7 +66,7 @@ def defined(tree: ast.Module, name: str) -> ast.stmt | None:
 
 def names_of(node: ast.AST) -> list[str]:
     """Return the names that a definition or an assignment gives."""
-    if isinstance(node, _DEFINITIONS):
+    if isinstance(node, Definition):
         return [node.name]
     targets = node.targets if isinstance(node, ast.Assign) else []
     targets = [node.target] if isinstance(node, ast.AnnAssign) else targets
@@ -131,7 +128,7 @@ def bound_in(tree: ast.Module | Function) -> set[str]:
     nodes: list[ast.AST] = list(tree.body)
     while nodes:
         node = nodes.pop()
-        if isinstance(node, _DEFINITIONS):
+        if isinstance(node, Definition):
             names.add(node.name)
             continue
         if isinstance(node, (ast.Import, ast.ImportFrom)):

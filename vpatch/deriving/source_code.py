@@ -14,8 +14,8 @@ from vpatch.codemods.nesting import NestedTooDeeplyError
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-Definition = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
-Function = (ast.FunctionDef, ast.AsyncFunctionDef)
+Function = ast.FunctionDef | ast.AsyncFunctionDef
+Definition = Function | ast.ClassDef
 _LINE = re.compile(r"[^\n]*\n|[^\n]+")
 
 
@@ -130,7 +130,7 @@ class SourceCode:
             if isinstance(node, (ast.stmt, ast.ExceptHandler)):
                 indents.update(
                     dict.fromkeys(
-                        range(_top(node) + 1, (node.end_lineno or 0) + 1), node.col_offset
+                        range(top_of(node) + 1, (node.end_lineno or 0) + 1), node.col_offset
                     )
                 )
         return indents
@@ -148,10 +148,10 @@ class SourceCode:
         statements: list[Statement] = []
         position = first
         for index, node in enumerate(nodes):
-            top = _top(node)
+            top = top_of(node)
             stop = node.end_lineno or top + 1
             follows = nodes[index + 1] if index + 1 < len(nodes) else None
-            shares = position > top or (follows is not None and _top(follows) < stop)
+            shares = position > top or (follows is not None and top_of(follows) < stop)
             shares |= self.lines[top][: _column(node)].strip() != ""
             parts = () if shares else tuple(self._parts(node, scope, in_function=in_function))
             statements.append(Statement(node, min(position, top), top, stop, parts, shares))
@@ -166,9 +166,9 @@ class SourceCode:
             in_function and not isinstance(node, ast.ClassDef)
         )
         blocks: list[HeadedBlock] = []
-        start = _top(node)
+        start = top_of(node)
         for owner, body in _bodies(node):
-            top = _top(body[0])
+            top = top_of(body[0])
             first = self._behind_header(top)
             if first <= start or self.lines[top][: _column(body[0])].strip():
                 return []  # on the line of its header
@@ -205,7 +205,16 @@ def parsed(source: str | bytes) -> ast.Module:
         raise ValueError(str(error)) from error
 
 
-def _top(node: ast.stmt | ast.ExceptHandler) -> int:
+def parsed_if_python(source: str | bytes) -> ast.Module:
+    """Parse code as `parsed` does; what is no Python is a module without statements."""
+    try:
+        return parsed(source)
+    except (SyntaxError, ValueError, RecursionError):
+        return ast.Module([], [])
+
+
+def top_of(node: ast.stmt | ast.ExceptHandler) -> int:
+    """The first line of a statement from 0, its decorators included."""
     decorators: list[ast.expr] = getattr(node, "decorator_list", [])
     return min([node.lineno, *(each.lineno for each in decorators)]) - 1
 

@@ -16,7 +16,7 @@ from vpatch.codemods.pattern import parse_pattern
 from vpatch.commands.importing.concerns import files_defining, files_with_root, whole_lines
 from vpatch.commands.importing.whole_statements import whole_statements
 from vpatch.declare.edits import Predicate
-from vpatch.deriving.source_code import SourceCode, parsed
+from vpatch.deriving.source_code import SourceCode, parsed_if_python
 from vpatch.errors import UsageError
 from vpatch.planning.editing import probe
 from vpatch.planning.outline import is_python
@@ -128,10 +128,7 @@ def _only_imports(edit: Declared, files: Mapping[str, bytes]) -> bool:
             pass
         case _:
             return False
-    try:
-        body = parsed(code).body
-    except (SyntaxError, ValueError):
-        return False  # a pattern need not be Python
+    body = parsed_if_python(code).body  # a pattern need not be Python
     return bool(body) and all(isinstance(node, (ast.Import, ast.ImportFrom)) for node in body)
 
 

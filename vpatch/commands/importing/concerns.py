@@ -16,7 +16,7 @@ from vpatch.changes.paths import glob_of, glob_of_texts
 from vpatch.declare.edits import Predicate
 from vpatch.deriving.differences import differences
 from vpatch.deriving.module_names import imports_in, names_of, place_of
-from vpatch.deriving.source_code import SourceCode, parsed
+from vpatch.deriving.source_code import SourceCode, parsed_if_python
 from vpatch.planning.editing import probe
 from vpatch.planning.outline import is_python, outline
 
@@ -129,10 +129,7 @@ def whole_lines(content: bytes, path: str) -> Iterator[Declared]:
 def _statements_of(text: str) -> set[str]:
     """The lines of Python that are statements of their own."""
     lines = text.splitlines()
-    try:
-        nodes = [node for node in ast.walk(parsed(text)) if isinstance(node, ast.stmt)]
-    except (SyntaxError, ValueError, RecursionError):
-        return set()
+    nodes = [node for node in ast.walk(parsed_if_python(text)) if isinstance(node, ast.stmt)]
     ones = {lines[n.lineno - 1].strip() for n in nodes if n.lineno == n.end_lineno}
     return {line for line in ones if not line.startswith(_PARTS)}
 
@@ -151,10 +148,7 @@ def _imported(
     """What a new file imports of the tree, that of its own folders first."""
     if not is_python(file.path):
         return
-    try:
-        dotted = imports_in(parsed(file.after), file.path)
-    except (SyntaxError, ValueError, RecursionError):
-        return
+    dotted = imports_in(parsed_if_python(file.after), file.path)
     own = file.path.split("/")
 
     def distance(name: str) -> int:

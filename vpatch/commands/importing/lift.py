@@ -9,7 +9,6 @@ from vpatch.changes.change import FileChange
 from vpatch.codemods.bind import bind
 from vpatch.commands.importing.assembly import AssembledPatch, assemble
 from vpatch.declare.edits import DiffEdit, TextEdit
-from vpatch.deriving.candidate import Candidate
 from vpatch.deriving.derive import BY_TEXT, DerivedEdit, NotDerivedError, derive
 from vpatch.deriving.trial import bound_edits
 from vpatch.planning.editing import run_edit
@@ -130,6 +129,6 @@ def _gives(
     assembled: AssembledPatch, files: Mapping[str, bytes], before: View, after: View
 ) -> bool:
     """Whether edits make of a view what the edit by text makes of it."""
-    bound = bound_edits(Candidate("", assembled.edits, files), assembled.edits)
+    bound = bound_edits(assembled.edits, files)
     made = None if bound is None else _made(bound, before)
     return made is not None and _changes(after, made) == _changes(made, after) == []

@@ -6,7 +6,6 @@ import json
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from vpatch.deriving.candidate import Candidate
 from vpatch.deriving.trial import bound_edits
 from vpatch.planning.editing import run_edit
 from vpatch.planning.view import View
@@ -67,7 +66,7 @@ def _fits(edit: Declared, members: Sequence[Placed], tree: Tree) -> bool:
 
     A place that is done counts, too: an older release may have it undone.
     """
-    bound = bound_edits(Candidate("", (edit,)), [edit])
+    bound = bound_edits([edit], {})
     if not bound:
         return False
     result = run_edit(bound[0], View(tree))

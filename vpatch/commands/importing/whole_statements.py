@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import textwrap
 
-from vpatch.deriving.source_code import parsed
+from vpatch.deriving.source_code import parsed, top_of
 
 # A longer text would differ in every other release.
 _MOST_LINES = 30
@@ -43,9 +43,7 @@ def whole_statements(content: str, first: int, last: int, *, python: bool) -> st
 
 
 def _lines_of(node: ast.stmt) -> Span:
-    decorators: list[ast.expr] = getattr(node, "decorator_list", [])
-    top = min([node.lineno, *(one.lineno for one in decorators)])
-    return top - 1, node.end_lineno or node.lineno
+    return top_of(node), node.end_lineno or node.lineno
 
 
 def _unit(node: ast.stmt) -> tuple[Span, int]:

@@ -74,15 +74,14 @@ def _additions(
     further = [each for each in new if _key(each) not in known]
     if [_key(each) for each in new if _key(each) in known] != known:
         return None
-    if any(default is None for _, _, default in further):
-        return None
     source = pair.sources[1]
-    return {
-        arg.arg: (f"{pattern(source, arg.annotation)} = " if arg.annotation else "")
-        + pattern(source, default)
-        for _, arg, default in further
-        if default is not None
-    }
+    added: dict[str, str] = {}
+    for _, arg, default in further:
+        if default is None:
+            return None
+        annotation = f"{pattern(source, arg.annotation)} = " if arg.annotation else ""
+        added[arg.arg] = annotation + pattern(source, default)
+    return added
 
 
 def _texts(

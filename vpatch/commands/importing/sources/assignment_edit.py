@@ -16,15 +16,13 @@ from vpatch.commands.importing.sources.function_text import (
     with_names,
 )
 from vpatch.deriving.module_names import (
-    FUNCTIONS,
-    Function,
     bound_in,
     defined,
     imports_in,
     names_of,
     place_of,
 )
-from vpatch.deriving.source_code import parsed
+from vpatch.deriving.source_code import Definition, Function, parsed
 
 if TYPE_CHECKING:
     from vpatch.changes.stack import Stack
@@ -197,7 +195,7 @@ class AssignmentEdit:
         renamed, imports = self._names(new, hidden)
         text = with_names(new.text, renamed)
         lines = self.content.splitlines(keepends=True)
-        if isinstance(target, FUNCTIONS):
+        if isinstance(target, Function):
             if renamed:
                 text = self._indented(new, text, target.col_offset)
                 # As the module does it. The old function stays as it is, so one insert says this.
@@ -244,7 +242,7 @@ class AssignmentEdit:
         target = defined(
             self.tree, f"{self.owner}.{self.one.name}" if self.owner else self.one.name
         )
-        kept = isinstance(target, FUNCTIONS) and [ast.unparse(d) for d in target.decorator_list]
+        kept = isinstance(target, Function) and [ast.unparse(d) for d in target.decorator_list]
         is_there = kept == [new.kind] and self._hidden_name() not in text
         head = f"@{new.kind}\n" if new.kind and not is_there else ""
         whole = textwrap.indent(head + text, " " * indent)
@@ -321,7 +319,7 @@ class AssignmentEdit:
         """The line behind the imports at the head of the file."""
         end = 0
         for node in self.tree.body:
-            if isinstance(node, (*FUNCTIONS, ast.ClassDef)):
+            if isinstance(node, Definition):
                 break
             if isinstance(node, (ast.Import, ast.ImportFrom)):
                 end = node.end_lineno or 0

@@ -7,8 +7,7 @@ import builtins
 import symtable
 from typing import TYPE_CHECKING
 
-from vpatch.deriving.module_names import FUNCTIONS, Function
-from vpatch.deriving.source_code import parsed
+from vpatch.deriving.source_code import Function, parsed
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -19,7 +18,7 @@ _BUILTINS = frozenset(dir(builtins))
 def parsed_function(text: str) -> Function:
     """Parse the text of one function."""
     (function,) = parsed(text).body
-    if not isinstance(function, FUNCTIONS):
+    if not isinstance(function, Function):
         raise TypeError(f"{ast.unparse(function)} is no function")
     return function
 

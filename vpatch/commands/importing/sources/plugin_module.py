@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from vpatch.deriving.module_names import FUNCTIONS, Function, bound_in, imports_of
-from vpatch.deriving.source_code import parsed
+from vpatch.deriving.module_names import bound_in, imports_of
+from vpatch.deriving.source_code import Definition, Function, parsed
 from vpatch.errors import UsageError
 from vpatch.util.untrusted import LARGEST_BESIDE, read_file
 
@@ -254,7 +254,7 @@ class PluginModule:
             found = [
                 node
                 for node in _own_statements(scope)
-                if isinstance(node, FUNCTIONS) and node.name == name
+                if isinstance(node, Function) and node.name == name
             ]
             if len(found) > 1:
                 raise self.refused(found[1].lineno, f"{name} is defined several times")
@@ -345,7 +345,7 @@ def _walked(
     for child in ast.iter_child_nodes(node):
         if isinstance(child, ast.stmt):
             yield child, scopes, conditional
-        inner = (*scopes, child) if isinstance(child, FUNCTIONS) else scopes
+        inner = (*scopes, child) if isinstance(child, Function) else scopes
         if isinstance(child, (ast.stmt, ast.ExceptHandler, ast.match_case)):
             on = conditional or isinstance(child, _TRIES)
             yield from _walked(child, inner, conditional=on)
@@ -356,7 +356,5 @@ def _own_statements(scope: ast.AST) -> Iterator[ast.AST]:
     for child in ast.iter_child_nodes(scope):
         if isinstance(child, ast.stmt):
             yield child
-        if isinstance(child, (ast.stmt, ast.ExceptHandler)) and not isinstance(
-            child, (*FUNCTIONS, ast.ClassDef)
-        ):
+        if isinstance(child, (ast.stmt, ast.ExceptHandler)) and not isinstance(child, Definition):
             yield from _own_statements(child)
