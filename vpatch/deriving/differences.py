@@ -192,9 +192,9 @@ def _more(
 ) -> list[tuple[int, int]]:
     """Pairs with the same key between pairs that are known."""
     pairs = list(known)
-    for left, right in _gaps(known, (len(lefts), len(rights))):
-        i, j = left.start, right.start
-        matcher = SequenceMatcher(None, lefts[left], rights[right], autojunk=False)
+    for olds, news in _gaps(known, (len(lefts), len(rights))):
+        i, j = olds.start, news.start
+        matcher = SequenceMatcher(None, lefts[olds], rights[news], autojunk=False)
         for start, other, size in matcher.get_matching_blocks():
             pairs += [(i + start + k, j + other + k) for k in range(size)]
     return sorted(pairs)
@@ -205,11 +205,11 @@ def _remaining(
 ) -> list[tuple[int, int]]:
     """Pair what is left between pairs one by one, if there are as many on both sides."""
     pairs = list(known)
-    for left, right in _gaps(known, (len(lefts), len(rights))):
-        if len(lefts[left]) == len(rights[right]):
+    for olds, news in _gaps(known, (len(lefts), len(rights))):
+        if len(lefts[olds]) == len(rights[news]):
             pairs += [
-                (left.start + k, right.start + k)
-                for k, (one, other) in enumerate(zip(lefts[left], rights[right], strict=True))
+                (olds.start + k, news.start + k)
+                for k, (one, other) in enumerate(zip(lefts[olds], rights[news], strict=True))
                 if not isinstance(one.node, Definition) and not isinstance(other.node, Definition)
             ]
     return sorted(pairs)

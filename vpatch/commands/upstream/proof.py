@@ -64,12 +64,12 @@ class Judge:
     now: datetime
     decide: Callable[[EvidenceRecord], Decision]
 
-    def proven(self, found: Sequence[Evidence]) -> Proven:
+    def proven(self, candidates: Sequence[Evidence]) -> Proven:
         """Sort evidence; what is for other patches is passed over without a word."""
         tests: dict[str, Evidence] = {}
         smoke: list[Evidence] = []
         rejected = []
-        for evidence in found:
+        for evidence in candidates:
             record = evidence.record
             if not self._concerns(record):
                 continue
