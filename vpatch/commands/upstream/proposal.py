@@ -207,18 +207,16 @@ def _refuse_changed(series: Sequence[Patch], recorded: Sequence[SubjectPatch]) -
 
 
 def _source_of(patch: Patch, pin: SubjectPin, root: Path) -> tuple[TreeSpec, str | None]:
-    more = pin.model_extra or {}
-    kind, origin = more.get("kind"), more.get("origin")
-    if kind == "pypi" and pin.version is not None:
+    if pin.kind == "pypi" and pin.version is not None:
         return PypiSpec(pin.tree, pin.version), pin.digest
-    if kind == "git" and isinstance(origin, str):
+    if pin.kind == "git" and pin.origin is not None:
         commit = pin.digest.partition(":")[2]
-        return GitSpec(pin.tree, origin, commit, root), pin.digest
+        return GitSpec(pin.tree, pin.origin, commit, root), pin.digest
     # A tree that a proof brings along, or a folder of somebody's.
     places = (proof.trees.get(pin.tree) for proof in patch.declaration.proof)
     place = next((one for one in places if one), None)
-    folder = str(patch.folder / place) if place else origin
-    if kind in {"pypi", "git"} or not isinstance(folder, str):
+    folder = str(patch.folder / place) if place else pin.origin
+    if pin.kind in {"pypi", "git"} or folder is None:
         raise IncomparableError("it does not say where its source came from")
     return FolderSpec(pin.tree, folder, root), pin.digest
 
