@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from vpatch.commands.importing.merge import merged
+from vpatch.deriving.derive import BY_TEXT
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -25,6 +26,17 @@ class AssembledPatch:
 
     edits: tuple[Declared, ...]
     files: Mapping[str, bytes]
+
+    def notes(self, derived: Sequence[DerivedEdit]) -> dict[int, str]:
+        """Comments for edits by text, by their number: why no edit says it by meaning.
+
+        A diff may have got another name beside the patch.
+        """
+        numbers = [n for n, edit in enumerate(self.edits) if BY_TEXT & edit.keys()]
+        reasons = [each.why for each in derived if each.why is not None]
+        if len(numbers) != len(reasons):
+            return {}
+        return {n: f"{why}." for n, why in zip(numbers, reasons, strict=True)}
 
 
 def assemble(
@@ -80,8 +92,8 @@ def _free(name: str, content: bytes, files: Mapping[str, bytes]) -> str:
     """A name that no other content has."""
     stem, dot, suffix = name.rpartition(".")
     number = 2
-    found = name
-    while found in _RESERVED or files.get(found, content) != content:
-        found = f"{stem}_{number}{dot}{suffix}" if dot else f"{name}_{number}"
+    free = name
+    while free in _RESERVED or files.get(free, content) != content:
+        free = f"{stem}_{number}{dot}{suffix}" if dot else f"{name}_{number}"
         number += 1
-    return found
+    return free

@@ -8,8 +8,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from vpatch.commands.importing.edit_lines import EditsInstead, with_edits
+from vpatch.commands.importing.edit_lines import with_edits
 from vpatch.commands.importing.lift import LiftedEdit, lifted_edits
+from vpatch.commands.importing.proof import failure_of_second, without_requires
 from vpatch.declare.edits import DiffEdit, TextEdit
 from vpatch.errors import UsageError
 from vpatch.library.loading import load_patch
@@ -104,8 +105,8 @@ class _Lift:
         return self.tree.pin.version or self.tree.pin.label
 
     def run(self) -> LiftedPatch:
-        made = plan([*self.required, self.patch], self.tree, answers=self.context.answers)
-        (decision,) = (one for one in made.decisions if one.patch.id == self.patch.id)
+        series = plan([*self.required, self.patch], self.tree, answers=self.context.answers)
+        (decision,) = (one for one in series.decisions if one.patch.id == self.patch.id)
         if decision.state is not State.NEEDED:
             raise UsageError(
                 f"the patch {self.patch.id!r} is {decision.state} on {self._version}: "
@@ -169,40 +170,35 @@ class _Lift:
         remove(folder)
         shutil.copytree(self.patch.folder, folder, symlinks=True)
         where = str(self.patch.folder / DECLARATION)
-        instead = {
-            one.number: EditsInstead(one.assembled.edits if one.assembled else None, one.notes)
-            for one in edits
-        }
         text = (folder / DECLARATION).read_bytes().decode()
-        (folder / DECLARATION).write_bytes(with_edits(text, instead, where).encode())
+        text = with_edits(text, {one.number: one.instead for one in edits}, where)
+        (folder / DECLARATION).write_bytes(text.encode())
         for one in edits:
-            for name, content in (one.assembled.files if one.assembled else {}).items():
+            for name, content in one.files.items():
                 (folder / name).write_bytes(content)
         # The code in the copy is that of the patch. If the user did not trust that, its state was
         # not `needed`.
-        made = load_patch(folder, EVERYTHING)
-        used = {path.name for v in made.variants for edit in v.edits for path in edit.uses}
-        before = {path.name for v in self.patch.variants for e in v.edits for path in e.uses}
-        removed = tuple(sorted(before - used))
+        lifted = load_patch(folder, EVERYTHING)
+        removed = tuple(sorted(_used_files(self.patch) - _used_files(lifted)))
         for name in removed:
             (folder / name).unlink()
-        return self._failure(made, tree, wanted), removed
+        return self._failure(lifted, tree, wanted), removed
 
     def _failure(self, patch: Patch, tree: Tree, wanted: dict[str, bytes]) -> str | None:
         """Apply a patch twice. The first time it must give the bytes, the second time nothing."""
-        alone = replace(patch, declaration=patch.declaration.model_copy(update={"requires": ()}))
-        answers = self.context.answers
+        alone, answers = without_requires(patch), self.context.answers
         (first,) = plan([alone], tree, answers=answers).decisions
         if first.state is not State.NEEDED:
             return f"the patch is {first.state}: {first.reason}"
-        made = {path: change.after for path, change in first.changes.items()}
-        if made != wanted:
+        files = {path: change.after for path, change in first.changes.items()}
+        if files != wanted:
             return "the patch does not give the same bytes"
-        after = ChangedTree(tree, made, frozenset([patch.id]))
-        (again,) = plan([alone], after, answers=answers).decisions
-        if again.state is not State.APPLIED or again.changes:
-            return f"applied twice, the patch is {again.state}: {again.reason}"
-        return None
+        return failure_of_second(alone, tree, files, answers)
+
+
+def _used_files(patch: Patch) -> set[str]:
+    """The names of the files that edits of a patch use."""
+    return {path.name for variant in patch.variants for e in variant.edits for path in e.uses}
 
 
 def _staying(edit: LiftedEdit, why: str) -> LiftedEdit:

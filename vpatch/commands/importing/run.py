@@ -11,15 +11,16 @@ from vpatch.commands.importing.comparison import ReleaseComparison
 from vpatch.commands.importing.draft import Draft, changed, draft
 from vpatch.commands.importing.proof import (
     ImportProof,
-    fits_alone,
+    decisions_alone,
     give_together,
-    loaded,
     proven,
 )
 from vpatch.commands.importing.request import ImportedPatch
 from vpatch.errors import ManyErrors, UsageError, VpatchError, combine
+from vpatch.library.loading import load_patch
 from vpatch.planning.plan import plan
 from vpatch.planning.state import State
+from vpatch.trust.decision import NOTHING
 from vpatch.workspace.examples import run_examples
 
 if TYPE_CHECKING:
@@ -96,7 +97,7 @@ class ImportRun:
         patches: list[Patch] = []
         for one in drafts:
             try:
-                patches += loaded(self.staging, [one])
+                patches.append(load_patch(self.staging / one.change.id, NOTHING))
             except VpatchError as error:
                 raise _unwritable(one, error) from error
         return patches
@@ -144,27 +145,26 @@ class ImportRun:
         answers = self.context.answers
         if not give_together(patches, files, self.tree, answers):
             return chain
-        return {
-            patch.id: () if fits_alone(patch, self.tree, answers) else chain[patch.id]
-            for patch in patches
-        }
+        alone = [plan([patch], self.tree, answers=answers).decisions[0] for patch in patches]
+        fit = {decision.patch.id for decision in alone if decision.state is State.NEEDED}
+        return {name: () if name in fit else needed for name, needed in chain.items()}
 
     def _recognised(
         self, drafts: Sequence[Draft], requires: Mapping[str, Sequence[str]]
     ) -> list[Draft]:
         """The drafts, each with edits and an effect that recognise the release which has it."""
-        found = list(drafts)
-        for number in range(len(found)):
-            if self._is_recognised(found, number, requires):
+        recognised = list(drafts)
+        for number in range(len(recognised)):
+            if self._is_recognised(recognised, number, requires):
                 continue
-            for other in self._telling(found, number):
-                tried = [*found[:number], other, *found[number + 1 :]]
+            for other in self._telling(recognised, number):
+                tried = [*recognised[:number], other, *recognised[number + 1 :]]
                 if self._is_recognised(tried, number, requires):
                     proofs = self._proofs(tried, _chain(tried))
                     if not any(proof.failure for proof in proofs):
-                        found = tried
+                        recognised = tried
                         break
-        return found
+        return recognised
 
     def _telling(self, drafts: Sequence[Draft], number: int) -> Iterator[Draft]:
         """Other drafts of a change, with more edits or with an effect by text."""
@@ -189,14 +189,8 @@ class ImportRun:
         if self.release is None:
             return False
         self._write(drafts, requires)
-        patches = self._loaded(drafts)
-        ids = {patch.id for patch in patches}
-        answers = self.context.answers
-        made = plan(
-            patches, self.release, findings_for="none", alone=ids, answers=answers, shapes=False
-        )
-        states = {decision.patch.id: decision.state for decision in made.decisions}
-        return states[drafts[number].change.id] is State.UPSTREAMED
+        decisions = decisions_alone(self._loaded(drafts), self.release, self.context.answers)
+        return decisions[drafts[number].change.id].state is State.UPSTREAMED
 
     def _compared(
         self,
@@ -247,15 +241,15 @@ class ImportRun:
 
 def _chain(drafts: Sequence[Draft]) -> dict[str, tuple[str, ...]]:
     """For each patch the earlier ones that change a file of it."""
-    found: dict[str, tuple[str, ...]] = {}
+    earlier: dict[str, tuple[str, ...]] = {}
     for number, one in enumerate(drafts):
         own = {file.path for file in one.change.files}
-        found[one.change.id] = tuple(
+        earlier[one.change.id] = tuple(
             other.change.id
             for other in drafts[:number]
             if own & {file.path for file in other.change.files}
         )
-    return found
+    return earlier
 
 
 def _unwritable(one: Draft, error: VpatchError) -> VpatchError:

@@ -157,7 +157,7 @@ def _print(proposed: Proposed) -> None:
         _print_gate(gate, width)
     if idle:
         names = ", ".join(gate.name for gate in idle)
-        first, *more = _lines(f"{names}: {idle[0].said}", 11)
+        first, *more = _lines(f"{names}: {idle[0].reason}", 11)
         click.echo(f"{style('not asked', fg='yellow')}  {first}")
         for line in more:
             click.echo(f"{'':<11}{line}")
@@ -174,7 +174,7 @@ def _heading(text: str) -> None:
 def _print_gate(gate: Gate, width: int) -> None:
     verdict = style(f"{gate.verdict:<9}", fg=_COLOURS[gate.verdict])
     indent = " " * (9 + 2 + width + 2)
-    first, *more = _lines(gate.said, len(indent))
+    first, *more = _lines(gate.reason, len(indent))
     click.echo(f"{verdict}  {gate.name:<{width}}  {first}")
     if gate.hint and gate.verdict != "pass":
         more += _lines(f"next: {gate.hint}", len(indent))

@@ -38,7 +38,7 @@ class Gate:
 
     name: str
     verdict: Literal["pass", "fail", "not asked"]
-    said: str
+    reason: str
     hint: str | None = None
 
 

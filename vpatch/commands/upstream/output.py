@@ -81,7 +81,7 @@ class GateOutput(OutputModel):
 
     name: str
     verdict: Literal["pass", "fail", "not asked"]
-    said: str
+    said: str = read_from("reason")
     """A sentence for people."""
     hint: str | None
 
