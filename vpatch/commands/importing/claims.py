@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import json
 from difflib import SequenceMatcher
-from itertools import islice
+from itertools import islice, takewhile
 from textwrap import dedent
 from typing import TYPE_CHECKING
 
@@ -54,10 +54,10 @@ def effect_of(
     ]
     edits = others or patch.edits
     for edit in edits:
-        found = list(_shown_by(edit, patch.files, after))
-        if not found:
+        shown = list(_shown_by(edit, patch.files, after))
+        if not shown:
             return None
-        parts += found
+        parts += shown
     if len(parts) > _MOST_PARTS:
         return None
     parts = [one for one in {repr(one): one for one in parts}.values() if _holds(one, after)]
@@ -238,14 +238,10 @@ def claimed_range(needed: Mapping[Version, bool], origin: Version) -> str:
     known = sorted(needed)
     if origin not in needed:
         return f">={origin}"
-    at = known.index(origin)
-    first = last = at
-    while first > 0 and needed[known[first - 1]]:
-        first -= 1
-    while last + 1 < len(known) and needed[known[last + 1]]:
-        last += 1
-    claim = f">={known[first]}"
-    return claim if last + 1 == len(known) else f"{claim},<{known[last + 1]}"
+    earlier = takewhile(needed.get, reversed([version for version in known if version < origin]))
+    claim = f">={min([origin, *earlier])}"
+    end = next((version for version in known if version > origin and not needed[version]), None)
+    return claim if end is None else f"{claim},<{end}"
 
 
 def claimed_before(needed: Mapping[Version, bool], origin: Version) -> str:

@@ -144,6 +144,7 @@ def draft(
     Raises:
         UsageError: no edit of vpatch says a part of it.
     """
+    added = [file for file in change.files if file.before is None]
     derived: list[DerivedEdit] = []
     errors: list[VpatchError] = []
     for file in change.files:
@@ -157,16 +158,11 @@ def draft(
             errors.append(_not_derived(f"{file.path} is not UTF-8", change.where))
     if errors:
         raise combine(errors)
-    added = [file for file in change.files if file.before is None]
-    comments = [
-        replace(edit, why=edit.why or DOCSTRING)
-        for edit in derived
-        if edit.why in _SILENT or edit.changes_docstring
-    ]
+    silent = [edit for edit in derived if edit.why in _SILENT or edit.changes_docstring]
     left_out: list[DerivedEdit] = []
-    if not exact and not text and (added or len(comments) < len(derived)):
-        left_out = comments
-        derived = [e for e in derived if e.why not in _SILENT and not e.changes_docstring]
+    if not exact and not text and (added or len(silent) < len(derived)):
+        left_out = [replace(edit, why=edit.why or DOCSTRING) for edit in silent]
+        derived = [edit for edit in derived if edit not in silent]
     counts = count_hunks(change.files, derived, left_out)
     notes = (*change.notes, *stale_comments(change.files, derived, left_out))
     change = replace(change, notes=notes)
@@ -176,18 +172,14 @@ def draft(
         change = replace(change, files=files)
     assembled = assemble(added, derived, tree, merge=merge)
     before, after = View(tree), View(changed(tree, change))
-    silent = [
-        edit
-        for one in derived
-        if one.why == DOCSTRING or one.changes_docstring
-        for edit in one.candidate.edits
-    ]
+    docstrings = [one for one in derived if one.why == DOCSTRING or one.changes_docstring]
+    show_nothing = [edit for one in docstrings for edit in one.candidate.edits]
     return Draft(
         change,
         tuple(derived),
         assembled,
         concerns_of(change.files, before, after),
-        effect_of(assembled, before, after, silent),
+        effect_of(assembled, before, after, show_nothing),
         counts,
         tree,
         tuple(left_out),

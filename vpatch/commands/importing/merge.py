@@ -28,15 +28,15 @@ def merged(edits: Sequence[Placed], tree: Tree) -> list[Declared]:
     one_for: dict[str, Declared] = {}
     for key, members in groups.items():
         if len(members) > 1 and any(verb in members[0][1] for verb in _MERGED):
-            found = next((each for each in _ways(members) if _fits(each, members, tree)), None)
-            if found is not None:
-                one_for[key] = found
-    kept: list[Declared] = []
+            one = next((each for each in _ways(members) if _fits(each, members, tree)), None)
+            if one is not None:
+                one_for[key] = one
+    fewer: list[Declared] = []
     for _, edit in edits:
         instead = one_for.get(_key(edit), edit)
-        if instead not in kept or instead is edit:
-            kept.append(instead)
-    return kept
+        if instead not in fewer or instead is edit:
+            fewer.append(instead)
+    return fewer
 
 
 def _key(edit: Declared) -> str:

@@ -77,7 +77,7 @@ class ImportedPatch:
     def is_partial(self) -> bool:
         """Whether a part of the source is not in the patch, or may not be."""
         change = self.draft.change
-        return bool(change.doubts) or any(left.lost for left in change.aside)
+        return bool(change.doubts) or any(file.lost for file in change.aside)
 
     @property
     def unrecognised(self) -> OnRelease | None:

@@ -84,8 +84,7 @@ class ImportRun:
     def _proofs(
         self, drafts: Sequence[Draft], requires: Mapping[str, Sequence[str]]
     ) -> list[ImportProof]:
-        self._write(drafts, requires)
-        patches = self._loaded(drafts)
+        patches = self._write(drafts, requires)
         return proven(patches, drafts, self.tree, self.context.answers)
 
     def _loaded(self, drafts: Sequence[Draft]) -> list[Patch]:
@@ -102,10 +101,11 @@ class ImportRun:
                 raise _unwritable(one, error) from error
         return patches
 
-    def _write(self, drafts: Sequence[Draft], requires: Mapping[str, Sequence[str]]) -> None:
+    def _write(self, drafts: Sequence[Draft], requires: Mapping[str, Sequence[str]]) -> list[Patch]:
         for one in drafts:
             needed = requires.get(one.change.id, ())
             one.write(self.staging / one.change.id, self._comparison.claim(()), needed)
+        return self._loaded(drafts)
 
     def _provable(
         self, drafts: list[Draft]
@@ -139,8 +139,7 @@ class ImportRun:
         chain = _chain(drafts)
         if not any(chain.values()):
             return chain
-        self._write(drafts, {})
-        patches = sorted(self._loaded(drafts), key=lambda patch: patch.id)
+        patches = sorted(self._write(drafts, {}), key=lambda patch: patch.id)
         files = {file.path: file.after for one in drafts for file in one.change.files}
         answers = self.context.answers
         if not give_together(patches, files, self.tree, answers):
@@ -188,8 +187,8 @@ class ImportRun:
         """Whether a patch is `upstreamed` in the release that has it."""
         if self.release is None:
             return False
-        self._write(drafts, requires)
-        decisions = decisions_alone(self._loaded(drafts), self.release, self.context.answers)
+        patches = self._write(drafts, requires)
+        decisions = decisions_alone(patches, self.release, self.context.answers)
         return decisions[drafts[number].change.id].state is State.UPSTREAMED
 
     def _compared(
@@ -199,8 +198,7 @@ class ImportRun:
         requires: Mapping[str, tuple[str, ...]],
         notes: Mapping[str, str],
     ) -> list[ImportedPatch]:
-        self._write(drafts, requires)
-        patches = self._loaded(drafts)
+        patches = self._write(drafts, requires)
         comparison = self._comparison
         rows = comparison.rows(patches, drafts)
         imported = []

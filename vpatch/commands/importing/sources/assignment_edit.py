@@ -64,12 +64,15 @@ class AssignmentEdit:
         self.notes: list[str] = []
         if one.refused is not None:
             raise self._refused(f"{one.dotted} {one.refused}")
-        found = place_of(one.owner, self._read)
-        if found is None:
+        place = place_of(one.owner, self._read)
+        if place is None:
             raise self._refused(f"the release has no {one.owner}")
-        self.path, self.owner = found
+        self.path, self.owner = place
         self.content = (self._read(self.path) or b"").decode()
         self.tree = parsed(self.content)
+        # What the release has of the class, or the module, and of what is assigned in it.
+        self.around = defined(self.tree, self.owner) if self.owner else self.tree
+        self.target = defined(self.tree, f"{self.owner}.{one.name}" if self.owner else one.name)
 
     def _read(self, path: str) -> bytes | None:
         return self.files[path] if path in self.files else self.stack.read(path)
@@ -80,10 +83,9 @@ class AssignmentEdit:
     def make(self) -> list[str]:
         """Change the file that the assignment is about, and say what to look at."""
         one = self.one
-        name = f"{self.owner}.{one.name}" if self.owner else one.name
-        if len(self._definitions()) > 1:
+        body = self.around.body if isinstance(self.around, ast.ClassDef | ast.Module) else []
+        if sum(one.name in names_of(node) for node in body) > 1:
             raise self._refused(f"{one.dotted} is defined several times in the release")
-        target = defined(self.tree, name)
         if one.is_conditional:
             self.notes.append(
                 f"line {one.line}: {one.dotted} is assigned on a condition, and the patch does it "
@@ -94,19 +96,14 @@ class AssignmentEdit:
             value = constant
         replacement = self._replacement(value)
         if replacement is not None:
-            self._put(replacement, target)
+            self._put(replacement)
         elif value is not None and _is_plain(value):
-            self._set(value, target)
-        elif isinstance(target, (ast.Assign, ast.AnnAssign)):
+            self._set(value)
+        elif isinstance(self.target, (ast.Assign, ast.AnnAssign)):
             raise self._refused(f"{one.dotted} gets a value that is computed")
         else:
             raise self._refused(f"{one.dotted} gets no function of this module")
         return self.notes
-
-    def _definitions(self) -> list[ast.AST]:
-        owner = defined(self.tree, self.owner) if self.owner else self.tree
-        body = owner.body if isinstance(owner, (ast.ClassDef, ast.Module)) else []
-        return [node for node in body if self.one.name in names_of(node)]
 
     def _replacement(self, value: ast.expr | None, kind: str | None = None) -> _Replacement | None:
         """The function that a value is, if it is one of the plugin."""
@@ -149,35 +146,32 @@ class AssignmentEdit:
 
     # --- values ---------------------------------------------------------------------------------
 
-    def _set(self, value: ast.expr, target: ast.stmt | None) -> None:
+    def _set(self, value: ast.expr) -> None:
+        target, owner = self.target, self.around
         new = ast.unparse(value)
         segment = ast.get_source_segment(self.source.text, value)
         new = segment if segment is not None and "\n" not in segment else new
-        owner = defined(self.tree, self.owner) if self.owner else None
         if isinstance(target, (ast.Assign, ast.AnnAssign)):
-            self._refuse_made_once(owner, target)
+            self._refuse_made_once()
             if target.value is None:
                 raise self._refused(f"{self.one.dotted} has no value in the release")
             old = ast.get_source_segment(self.content, target.value) or ""
             start = _offset(self.content, target.value)
             self._write(self.content[:start] + new + self.content[start + len(old) :])
         elif target is None and isinstance(owner, ast.ClassDef):
-            self._refuse_made_once(owner, target)
+            self._refuse_made_once()
             lines = self.content.splitlines(keepends=True)
             indent = " " * owner.body[-1].col_offset
-            lines[owner.end_lineno : owner.end_lineno] = [
-                "\n",
-                f"{indent}{self.one.name} = {new}\n",
-            ]
+            assignment = f"{indent}{self.one.name} = {new}\n"
+            lines[owner.end_lineno : owner.end_lineno] = ["\n", assignment]
             self._write("".join(lines))
         else:
-            what = (
-                "is no variable in the release" if target is not None else "is not in the release"
-            )
-            raise self._refused(f"{self.one.dotted} {what}")
+            what = "is not" if target is None else "is no variable"
+            raise self._refused(f"{self.one.dotted} {what} in the release")
 
-    def _refuse_made_once(self, owner: ast.stmt | None, target: ast.stmt | None) -> None:
+    def _refuse_made_once(self) -> None:
         """Refuse fields: a class such as a dataclass has their values from its making."""
+        owner, target = self.around, self.target
         if not isinstance(owner, ast.ClassDef):
             return
         heads = [ast.unparse(n).partition("(")[0] for n in (*owner.bases, *owner.decorator_list)]
@@ -189,8 +183,9 @@ class AssignmentEdit:
 
     # --- functions ------------------------------------------------------------------------------
 
-    def _put(self, new: _Replacement, target: ast.stmt | None) -> None:
+    def _put(self, new: _Replacement) -> None:
         """Put a function in the place of another, or behind the last one of its class."""
+        target, owner = self.target, self.around
         hidden = self._hidden_name()
         renamed, imports = self._names(new, hidden)
         text = with_names(new.text, renamed)
@@ -199,20 +194,16 @@ class AssignmentEdit:
             if renamed:
                 text = self._indented(new, text, target.col_offset)
                 # As the module does it. The old function stays as it is, so one insert says this.
-                kept = f"{' ' * target.col_offset}{hidden} = {self.one.name}\n"
+                alias = f"{' ' * target.col_offset}{hidden} = {self.one.name}\n"
                 gap = "\n" if self.owner else "\n\n"
-                lines[target.end_lineno : target.end_lineno] = [gap, kept, gap, text]
+                lines[target.end_lineno : target.end_lineno] = [gap, alias, gap, text]
             else:
-                first = self._without_decorators(new, target)
+                first = self._first_line(new, target)
                 text = self._indented(new, text, target.col_offset)
-                if first is None:
-                    lines[target.lineno - 1 : target.end_lineno] = [text]
-                else:
-                    lines[first - 1 : target.end_lineno] = [text]
+                lines[first - 1 : target.end_lineno] = [text]
         elif renamed:
             raise self._refused(f"{self.one.dotted} is not defined in {self.one.owner} itself")
         elif target is None and self.owner:
-            owner = defined(self.tree, self.owner)
             if not isinstance(owner, ast.ClassDef):
                 raise self._refused(f"{self.one.owner} is no class in the release")
             text = self._indented(new, text, owner.body[-1].col_offset)
@@ -222,28 +213,26 @@ class AssignmentEdit:
         lines[self._end_of_imports() : self._end_of_imports()] = [f"{one}\n" for one in imports]
         self._write("".join(lines))
 
-    def _without_decorators(self, new: _Replacement, target: Function) -> int | None:
-        """The first line to replace if the decorators go; None if they stay."""
+    def _first_line(self, new: _Replacement, target: Function) -> int:
+        """The first line to replace: that of the decorators if they go."""
         names = [ast.unparse(decorator) for decorator in target.decorator_list]
         if not names or (new.kind is not None and names == [new.kind]):
-            return None
+            return target.lineno
         if new.kind is None and set(names).isdisjoint({"staticmethod", "classmethod"}):
             self.notes.append(
                 f"{self.one.dotted} keeps its decorators (@{', @'.join(names)}), which the module "
                 "takes away"
             )
-            return None
+            return target.lineno
         self.notes.append(
             f"{self.one.dotted} has no @{', @'.join(names)} any more, as in the module"
         )
         return min(decorator.lineno for decorator in target.decorator_list)
 
     def _indented(self, new: _Replacement, text: str, indent: int) -> str:
-        target = defined(
-            self.tree, f"{self.owner}.{self.one.name}" if self.owner else self.one.name
-        )
-        kept = isinstance(target, Function) and [ast.unparse(d) for d in target.decorator_list]
-        is_there = kept == [new.kind] and self._hidden_name() not in text
+        decorators = self.target.decorator_list if isinstance(self.target, Function) else []
+        is_there = list(map(ast.unparse, decorators)) == [new.kind]
+        is_there = is_there and self._hidden_name() not in text
         head = f"@{new.kind}\n" if new.kind and not is_there else ""
         whole = textwrap.indent(head + text, " " * indent)
         if not is_same(parsed_function(text), whole):

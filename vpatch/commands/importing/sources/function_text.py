@@ -64,10 +64,10 @@ def is_same(function: Function, text: str) -> bool:
     """Whether text is a function with the same code, whatever its name and docstring are."""
     try:
         # A method is indented.
-        (made,) = parsed(f"class _:\n{text}" if text[:1].isspace() else text).body
+        (statement,) = parsed(f"class _:\n{text}" if text[:1].isspace() else text).body
     except (SyntaxError, ValueError):
         return False
-    again = made.body[0] if isinstance(made, ast.ClassDef) else made
+    again = statement.body[0] if isinstance(statement, ast.ClassDef) else statement
     return isinstance(again, type(function)) and _dumps(again) == _dumps(function)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -89,31 +89,29 @@ class PluginModule:
     @cached_property
     def _bindings(self) -> Counter[str]:
         """How often each name is bound, wherever that is."""
-        found: Counter[str] = Counter()
+        bindings = Counter({name: len(imports) for name, imports in self._imported.items()})
         for node in ast.walk(self.tree):
             match node:
                 case ast.Name(id=name, ctx=ast.Store()):
-                    found[name] += 1
+                    bindings[name] += 1
                 case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name):
-                    found[name] += 1
-        for name, statements in self._imported.items():
-            found[name] += len(statements)
-        return found
+                    bindings[name] += 1
+        return bindings
 
     @cached_property
     def _imported(self) -> dict[str, set[str]]:
         """All imports of each name."""
-        found: dict[str, set[str]] = {}
+        imports: dict[str, set[str]] = {}
         for node in ast.walk(self.tree):
             if isinstance(node, (ast.Import, ast.ImportFrom)):
-                module = (
-                    f"{'.' * node.level}{node.module}" if isinstance(node, ast.ImportFrom) else ""
-                )
+                module = ""
+                if isinstance(node, ast.ImportFrom):
+                    module = f"{'.' * node.level}{node.module}"
                 for alias in node.names:
                     name = alias.asname or alias.name.partition(".")[0]
                     origin = alias.name if module or alias.asname else name
-                    found.setdefault(name, set()).add(f"{module}:{origin}")
-        return found
+                    imports.setdefault(name, set()).add(f"{module}:{origin}")
+        return imports
 
     def is_unsure(self, name: str) -> bool:
         """Whether a name may be several things."""
@@ -145,9 +143,7 @@ class PluginModule:
         """What the module assigns to parts of the tree, on import or in a function."""
         for node, scopes, conditional in self._statements:
             for one in self._of_statement(node):
-                yield Assigned(
-                    one.owner, one.name, one.value, one.line, scopes, conditional, one.refused
-                )
+                yield replace(one, scopes=scopes, is_conditional=conditional)
 
     def left_out(self) -> Iterator[str]:
         """What the module does beside that: to other packages, and by calls, for people."""
@@ -178,8 +174,7 @@ class PluginModule:
             case ast.For(target=target, iter=values):
                 inside = [n for n in ast.walk(values) if self._owner(n) is not None]
                 if inside:
-                    names = {n.id for n in ast.walk(target) if isinstance(n, ast.Name)}
-                    yield from self._in_loop(node, names)
+                    yield from self._in_loop(node, set(_names_in(target)))
             case ast.Expr(value=ast.Call() as call):
                 yield from self._of_call(call)
 
@@ -215,14 +210,12 @@ class PluginModule:
             match node:
                 case ast.Call(args=[owner, *_]) if _called(node.func) == "setattr":
                     target = owner
-            if target is not None and names & {
-                n.id for n in ast.walk(target) if isinstance(n, ast.Name)
-            }:
+            if target is not None and not names.isdisjoint(_names_in(target)):
                 what = f"is assigned in a loop ({ast.unparse(target)})"
                 yield _refused(ast.unparse(loop.iter), loop, what)
 
     def _one(self, owner: str, name: str, value: ast.expr, target: ast.expr) -> Assigned:
-        root = next((n.id for n in ast.walk(target) if isinstance(n, ast.Name)), "")
+        root = next(iter(_names_in(target)), "")
         unsure = root in self.aliases and self.is_unsure(root)
         why = f"{root} is several things in this module" if unsure else None
         return Assigned(owner, name, value, target.lineno, refused=why)
@@ -242,7 +235,7 @@ class PluginModule:
         return dotted if dotted is not None and self.is_of_tree(dotted) else None
 
     def function(
-        self, name: str, scopes: Scopes, left: int = _MOST
+        self, name: str, scopes: Scopes, most: int = _MOST
     ) -> tuple[PluginModule, Function, Scopes] | None:
         """The function that a name is in some functions, with its module; None for others.
 
@@ -251,17 +244,17 @@ class PluginModule:
         """
         for depth in range(len(scopes), -1, -1):
             scope: ast.AST = scopes[depth - 1] if depth else self.tree
-            found = [
+            functions = [
                 node
                 for node in _own_statements(scope)
                 if isinstance(node, Function) and node.name == name
             ]
-            if len(found) > 1:
-                raise self.refused(found[1].lineno, f"{name} is defined several times")
-            if found:
-                return self, found[0], scopes[:depth]
-        for module, inner in self._imports_from_plugin(name) if left else ():
-            other = module.function(inner, (), left - 1)
+            if len(functions) > 1:
+                raise self.refused(functions[1].lineno, f"{name} is defined several times")
+            if functions:
+                return self, functions[0], scopes[:depth]
+        for module, inner in self._imports_from_plugin(name) if most else ():
+            other = module.function(inner, (), most - 1)
             if other is not None:
                 return other
         return None
@@ -319,13 +312,14 @@ class PluginModule:
             node.value
             for node in self.tree.body
             if isinstance(node, (ast.Assign, ast.AnnAssign))
-            and any(isinstance(n, ast.Name) and n.id == name for n in ast.walk(_target(node)))
+            and name in _names_in(node.targets[0] if isinstance(node, ast.Assign) else node.target)
         ]
         return values[0] if len(values) == 1 and not self.is_unsure(name) else None
 
 
-def _target(node: ast.Assign | ast.AnnAssign) -> ast.expr:
-    return node.targets[0] if isinstance(node, ast.Assign) else node.target
+def _names_in(node: ast.AST) -> list[str]:
+    """The names in an expression, the outermost first."""
+    return [inner.id for inner in ast.walk(node) if isinstance(inner, ast.Name)]
 
 
 def _refused(dotted: str, node: ast.AST, what: str) -> Assigned:

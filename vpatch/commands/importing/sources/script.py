@@ -12,13 +12,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from vpatch.commands.importing.sources.script_effect import effect_on_copy, limit_broken
+from vpatch.commands.importing.sources.source import read_source
 from vpatch.confinement.sandbox import LARGEST_WRITTEN, NOBODY, run_sandboxed
 from vpatch.confinement.script_python import script_python, write_stub
 from vpatch.confinement.view import OWN_PLACE
 from vpatch.errors import UsageError
 from vpatch.util.plural import counted
 from vpatch.util.scratch import scratch_folder
-from vpatch.util.untrusted import LARGEST_BESIDE, read_file
 from vpatch.util.visible import visible
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ def from_script(script: Path, tree: Tree, stack: Stack, seen_at: Path) -> list[S
             "/usr/local/lib/python3.12/dist-packages",
             code="cli.bad-value",
         )
-    content = _read_script(script)
+    content = read_source(script, hint="name a file that has the script")
     python = script_python(_python_named(content) or "python3")
     with _scratch() as scratch:
         root = scratch / "copy"
@@ -80,18 +80,6 @@ def from_script(script: Path, tree: Tree, stack: Stack, seen_at: Path) -> list[S
         _refuse_failed(finished, script, lines)
         change = effect_on_copy(root, tree, stack, script, _last(lines))
     return [stack.push(replace(change, printed=_printed(lines)))]
-
-
-def _read_script(script: Path) -> bytes:
-    try:
-        return read_file(script, LARGEST_BESIDE)
-    except OSError as error:
-        raise UsageError(
-            f"cannot be read: {error.strerror}",
-            where=str(script),
-            hint="name a file that has the script",
-            code="importing.unreadable",
-        ) from error
 
 
 def _python_named(content: bytes) -> str | None:
