@@ -76,7 +76,7 @@ class TreePaths:
         Python gave them, or lack the package. `added` are files that earlier changes added.
         """
         known = self.paths.union(added)
-        places = self._existing(diffs, known, "")
+        places = self._existing_places(diffs, known, "")
         created = {diff.name for diff in diffs if diff.may_create}
         unknown = [
             number
@@ -85,7 +85,7 @@ class TreePaths:
         ]
         if any(places[number] is None for number in unknown):
             for package in sorted(self.packages):
-                inside = self._existing(diffs, known, f"{package}/")
+                inside = self._existing_places(diffs, known, f"{package}/")
                 if all(inside[number] is not None for number in unknown):
                     places = inside
         prefixes = {
@@ -104,14 +104,14 @@ class TreePaths:
         return [
             place
             if place is not None and diff.name.removesuffix(place.tail) not in deeper
-            else self._other(diff, longest_first, only_new=not unknown)
+            else self._new_place(diff, longest_first, only_new=not unknown)
             for diff, place in zip(diffs, places, strict=True)
         ]
 
     def _is_aside(self, diff: FileDiff) -> bool:
         return any(aside(reading) is not None for reading in self._readings(diff))
 
-    def _existing(
+    def _existing_places(
         self, diffs: Sequence[FileDiff], known: Collection[str], prefix: str
     ) -> list[Place | None]:
         """The places of diffs of files that are there; `prefix` is what their names lack."""
@@ -122,7 +122,7 @@ class TreePaths:
             places.append(None if tail is None else Place(prefix + tail, tail))
         return places
 
-    def _other(
+    def _new_place(
         self, diff: FileDiff, prefixes: Sequence[tuple[str, str]], *, only_new: bool
     ) -> Place:
         """The place of a file that the release does not have."""

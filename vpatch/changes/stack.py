@@ -36,16 +36,15 @@ class Stack:
     """A release and the changes that were read so far, which the next one is on top of."""
 
     def __init__(self, tree: Tree) -> None:
-        self._tree = tree
+        self.tree = tree
         self.paths = TreePaths.of(tree)
-        self.distribution = tree.pin.tree
         # Files that changes made, with their newest content.
         self.files: dict[str, bytes] = {}
 
     def read(self, path: str) -> bytes | None:
         if path in self.files:
             return self.files[path]
-        return self._tree.read(path) if path in self.paths.paths else None
+        return self.tree.read(path) if path in self.paths.paths else None
 
     def push(self, change: SourceChange) -> SourceChange:
         """Put a change on top."""
@@ -115,7 +114,7 @@ class Stack:
         if place.why is not None:
             return place.why
         is_renamed = diff.old is not None and not place.is_named(diff.old)
-        is_refused = diff.refused is not None or place.path in self._tree.links
+        is_refused = diff.refused is not None or place.path in self.tree.links
         if is_there or is_renamed or is_refused or diff.may_create:
             return None
         return "the release has no such file"
@@ -127,7 +126,7 @@ class Stack:
             "removes a file": diff.new is None,
             "renames or copies a file": diff.old is not None and not place.is_named(diff.old),
             "changes what is a symbolic link in the release": any(
-                path == link or path.startswith(f"{link}/") for link in self._tree.links
+                path == link or path.startswith(f"{link}/") for link in self.tree.links
             ),
             f"adds or removes more than {_MOST_LINES} lines of a file": (
                 diff.old is not None and diff.changed_lines > _MOST_LINES
@@ -164,7 +163,7 @@ class Stack:
                 for diff in several:
                     if reply := apply(scratch, diff, path):
                         place = place_of(path, reply, diff, scratch.read([path]).get(path))
-                        errors.append(_does_not_apply(place, where, self._tree))
+                        errors.append(_does_not_apply(place, where, self.tree))
                         break
                 else:
                     after |= scratch.read([path])

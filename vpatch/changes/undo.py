@@ -72,7 +72,7 @@ def _is_there(diffed: Sequence[DiffedChange], tree: Tree) -> bool:
     if not all(hunk.side("+") for hunk in hunks):
         return False
     try:
-        _undone(diffed, tree)
+        _take_out(diffed, tree)
     except VpatchError:
         return False
     return True
@@ -98,7 +98,7 @@ def _on_top(diffed: Sequence[DiffedChange], tree: Tree) -> list[SourceChange]:
 
 
 def _as_part(diffed: Sequence[DiffedChange], tree: Tree) -> FittedChanges:
-    base, notes = _undone(diffed, tree)
+    base, notes = _take_out(diffed, tree)
     changes = _on_top(diffed, base)
     noted = [
         replace(change, notes=(*change.notes, *notes[number]))
@@ -107,7 +107,7 @@ def _as_part(diffed: Sequence[DiffedChange], tree: Tree) -> FittedChanges:
     return FittedChanges(base, noted, upstreamed=True)
 
 
-def _undone(diffed: Sequence[DiffedChange], tree: Tree) -> tuple[Tree, Mapping[int, list[str]]]:
+def _take_out(diffed: Sequence[DiffedChange], tree: Tree) -> tuple[Tree, Mapping[int, list[str]]]:
     """The release without changes, the last one first; and for each of them, what is not sure."""
     stack = Stack(tree)
     errors: list[VpatchError] = []

@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from difflib import SequenceMatcher
 from typing import TYPE_CHECKING
 
+from vpatch.deriving.source_code import bounds_of
+
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
@@ -101,21 +103,12 @@ def argument(source: SourceCode, node: ast.expr | ast.keyword) -> str:
 
 def with_instead(source: SourceCode, outer: ast.AST, inner: ast.AST, text: str) -> str:
     """The text of an expression or statement, with another text for an expression in it."""
-    code = source.code(outer).encode()
-    start = _offset(source, outer, inner.lineno, inner.col_offset)  # type: ignore[attr-defined]
-    end = _offset(source, outer, inner.end_lineno, inner.end_col_offset)  # type: ignore[attr-defined]
-    whole = (code[:start] + _INSTEAD.encode() + code[end:]).decode()
+    (first, last), (start, end) = bounds_of(outer), bounds_of(inner)
+    whole = f"{source.between(first, start)}{_INSTEAD}{source.between(end, last)}"
     return moved(whole, source.indent_of(outer)).replace(_INSTEAD, text)
 
 
 _INSTEAD = "vpatch_instead"
-
-
-def _offset(source: SourceCode, outer: ast.AST, line: int, column: int) -> int:
-    """Where a place of the file is in the code of a node, in bytes."""
-    first: int = outer.lineno  # type: ignore[attr-defined]
-    before = "".join(source.lines[first - 1 : line - 1]).encode()
-    return len(before) + column - outer.col_offset  # type: ignore[attr-defined, no-any-return]
 
 
 def moved(code: str, indent: int) -> str:

@@ -107,8 +107,8 @@ class _Comparison:
         lefts, rights = old.statements[slice(*olds)], new.statements[slice(*news)]
         pairs: list[tuple[int, int]] = []
         for keys in (_same_code, _same_subject):
-            pairs = _more(pairs, [keys(s) for s in lefts], [keys(s) for s in rights])
-        pairs = _remaining(pairs, lefts, rights)
+            pairs = _pair_by_key(pairs, [keys(s) for s in lefts], [keys(s) for s in rights])
+        pairs = _pair_remaining(pairs, lefts, rights)
         return [(olds[0] + i, news[0] + j) for i, j in pairs]
 
     def _group(
@@ -187,7 +187,7 @@ def _same_subject(statement: Statement) -> str:
     return f"{kind} {about}"
 
 
-def _more(
+def _pair_by_key(
     known: Sequence[tuple[int, int]], lefts: Sequence[str], rights: Sequence[str]
 ) -> list[tuple[int, int]]:
     """Pairs with the same key between pairs that are known."""
@@ -200,7 +200,7 @@ def _more(
     return sorted(pairs)
 
 
-def _remaining(
+def _pair_remaining(
     known: Sequence[tuple[int, int]], lefts: Sequence[Statement], rights: Sequence[Statement]
 ) -> list[tuple[int, int]]:
     """Pair what is left between pairs one by one, if there are as many on both sides."""

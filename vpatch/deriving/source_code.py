@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 Definition = Function | ast.ClassDef
+# A line, counted from 1, and a column in bytes.
+Position = tuple[int, int]
 _LINE = re.compile(r"[^\n]*\n|[^\n]+")
 
 
@@ -58,13 +60,12 @@ class HeadedBlock:
 class Block:
     """The statements of a block; `scope` is the qualified name of the definition it is in.
 
-    `owner` is the statement that has the block, None for the module, and `end` the line behind it.
+    `owner` is the statement that has the block, None for the module.
     """
 
     statements: tuple[Statement, ...]
     scope: tuple[str, ...]
     first: int
-    end: int
     owner: ast.AST | None = None
     # Whether the scope is a function, and not a class or the module.
     in_function: bool = False
@@ -89,33 +90,27 @@ class SourceCode:
             raise ValueError("it has line ends other than a line feed")
         _ = self.block
 
-    @property
-    def text(self) -> str:
-        return "".join(self.lines)
-
     @cached_property
     def _tree(self) -> ast.Module:
         return parsed(self.content)
 
     @cached_property
     def block(self) -> Block:
-        body = self._tree.body
-        return self._block(body, (), 0, len(self.lines), None, in_function=False)
+        return self._block(self._tree.body, (), 0, None, in_function=False)
 
     def lines_of(self, first: int, end: int) -> str:
         return "".join(self.lines[first:end])
 
     def code(self, node: ast.AST) -> str:
         """The code of an expression or statement, without what is in front of it in its line."""
-        first: int = node.lineno - 1  # type: ignore[attr-defined]
-        last: int = node.end_lineno - 1  # type: ignore[attr-defined]
-        start: int = node.col_offset  # type: ignore[attr-defined]
-        stop: int = node.end_col_offset  # type: ignore[attr-defined]
-        if first == last:
-            return self.lines[first].encode()[start:stop].decode()
-        middle = self.lines[first + 1 : last]
-        begun = self.lines[first].encode()[start:].decode()
-        return "".join([begun, *middle, self.lines[last].encode()[:stop].decode()])
+        return self.between(*bounds_of(node))
+
+    def between(self, start: Position, end: Position) -> str:
+        """The code from one position to another."""
+        lines = [line.encode() for line in self.lines[start[0] - 1 : end[0]]]
+        lines[-1] = lines[-1][: end[1]]
+        lines[0] = lines[0][start[1] :]
+        return b"".join(lines).decode()
 
     def indent_of(self, node: ast.AST) -> int:
         """The column at which the statement of a node begins."""
@@ -140,7 +135,6 @@ class SourceCode:
         nodes: list[ast.stmt],
         scope: tuple[str, ...],
         first: int,
-        end: int,
         owner: ast.AST | None,
         *,
         in_function: bool,
@@ -156,7 +150,7 @@ class SourceCode:
             parts = () if shares else tuple(self._parts(node, scope, in_function=in_function))
             statements.append(Statement(node, min(position, top), top, stop, parts, shares))
             position = stop
-        return Block(tuple(statements), scope, first, end, owner, in_function)
+        return Block(tuple(statements), scope, first, owner, in_function)
 
     def _parts(
         self, node: ast.stmt, scope: tuple[str, ...], *, in_function: bool
@@ -172,10 +166,9 @@ class SourceCode:
             first = self._behind_header(top)
             if first <= start or self.lines[top][: _column(body[0])].strip():
                 return []  # on the line of its header
-            stop = body[-1].end_lineno or top + 1
-            block = self._block(body, inner, first, stop, owner, in_function=is_function)
+            block = self._block(body, inner, first, owner, in_function=is_function)
             blocks.append(HeadedBlock(owner, start, block))
-            start = stop
+            start = body[-1].end_lineno or top + 1
         return blocks
 
     def _behind_header(self, top: int) -> int:
@@ -211,6 +204,12 @@ def parsed_if_python(source: str | bytes) -> ast.Module:
         return parsed(source)
     except (SyntaxError, ValueError, RecursionError):
         return ast.Module([], [])
+
+
+def bounds_of(node: ast.AST) -> tuple[Position, Position]:
+    """Where the code of an expression or statement begins and ends."""
+    start = node.lineno, node.col_offset  # type: ignore[attr-defined]
+    return start, (node.end_lineno, node.end_col_offset)  # type: ignore[attr-defined]
 
 
 def top_of(node: ast.stmt | ast.ExceptHandler) -> int:

@@ -59,7 +59,7 @@ def assemble(
         name = _free(file.path.rpartition("/")[2], file.after, files)
         files[name] = file.after
         edits.append({"add-file": file.path, "from": name})
-    placed = [(one.path, edit) for one in derived for edit in _renamed(one.candidate, files)]
+    placed = [(one.path, edit) for one in derived for edit in _rename_files(one.candidate, files)]
     edits += merged(placed, tree) if merge else [edit for _, edit in placed]
     new = {name: content for name, content in files.items() if there.get(name) != content}
     # Two places may need the same import.
@@ -67,7 +67,7 @@ def assemble(
     return AssembledPatch(tuple(distinct), new)
 
 
-def _renamed(candidate: Candidate, files: dict[str, bytes]) -> list[Declared]:
+def _rename_files(candidate: Candidate, files: dict[str, bytes]) -> list[Declared]:
     """The edits of a candidate, with the names that its files get beside the patch."""
     names = {}
     for name, content in candidate.files.items():

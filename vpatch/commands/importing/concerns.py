@@ -55,10 +55,10 @@ def concerns_of(files: Sequence[FileChange], before: View, after: View) -> Decla
     holding = [one for one in distinct if _holds_in(one, before, after)][:_MOST]
     if holding:
         return holding[0] if len(holding) == 1 else {"any": [*holding]}
-    same = [definition_predicate(f.path, one, tree) for f in existing for one in _unchanged(f)]
+    same = [definition_predicate(f.path, one, tree) for f in existing for one in _stable(f)]
     same.sort(key=_vagueness)
     lines = (line for file in existing for line in _unchanged_lines(file, tree))
-    others = chain(same, lines, _around(files, tree))
+    others = chain(same, lines, _predicates_around(files, tree))
     return next((one for one in others if _holds_in(one, before, after)), _longest_line(tree))
 
 
@@ -72,7 +72,7 @@ def _holds_in(declared: Declared, *views: View) -> bool:
     return all(probe(predicate, view).holds for view in views)
 
 
-def _unchanged(file: FileChange) -> list[Definition]:
+def _stable(file: FileChange) -> list[Definition]:
     """What a file of Python defines before and after."""
     if not is_python(file.path):
         return []
@@ -86,7 +86,7 @@ def _changed_definitions(file: FileChange) -> Iterator[Definition]:
     Code that comes beside a definition changes no definition: a release without the neighbour is
     not one without the code.
     """
-    unchanged = {one.name: one for one in _unchanged(file)}
+    unchanged = {one.name: one for one in _stable(file)}
     try:
         sides = SourceCode(file.before or b""), SourceCode(file.after)
     except (SyntaxError, ValueError, RecursionError):
@@ -134,15 +134,15 @@ def _statements_of(text: str) -> set[str]:
     return {line for line in ones if not line.startswith(_PARTS)}
 
 
-def _around(files: Sequence[FileChange], tree: Tree) -> Iterator[Declared]:
+def _predicates_around(files: Sequence[FileChange], tree: Tree) -> Iterator[Declared]:
     """Predicates for new files: what they import of the tree, or else what is beside them."""
     paths = frozenset(tree.paths())
-    imported = (one for file in files for one in _imported(file, tree, paths))
+    imported = (one for file in files for one in _imported_definitions(file, tree, paths))
     beside = (one for file in files for one in _beside(file.path, tree, paths))
     return (definition_predicate(*place, tree) for place in chain(imported, beside))
 
 
-def _imported(
+def _imported_definitions(
     file: FileChange, tree: Tree, paths: frozenset[str]
 ) -> Iterator[tuple[str, Definition]]:
     """What a new file imports of the tree, that of its own folders first."""

@@ -108,14 +108,14 @@ class Draft:
     def _write_sides(
         self, folder: Path, label: str, before: Mapping[str, bytes], after: Mapping[str, bytes]
     ) -> None:
-        more = self._concerned(before)
+        more = self._concerned_files(before)
         for side, files in (("before", before), ("after", after)):
             for path, content in {**more, **files}.items():
                 place = folder / "examples" / label / side / path
                 place.parent.mkdir(parents=True, exist_ok=True)
                 place.write_bytes(content)
 
-    def _concerned(self, files: Mapping[str, bytes]) -> dict[str, bytes]:
+    def _concerned_files(self, files: Mapping[str, bytes]) -> dict[str, bytes]:
         """Files of the release without which some files would not concern the patch."""
         predicate = Predicate.model_validate_json(json.dumps(self.concerns))
         alone = View(MemoryTree(self.tree.pin, files))

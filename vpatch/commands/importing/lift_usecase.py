@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import secrets
 import shutil
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -20,10 +18,11 @@ from vpatch.planning.state import State, overall_changes
 from vpatch.source.memory import ChangedTree
 from vpatch.trust.decision import EVERYTHING
 from vpatch.util.directories import remove, replace_dir
+from vpatch.util.scratch import staging_folder
 from vpatch.workspace.selection import with_required
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
     from pathlib import Path
 
     from vpatch.library.patch import Patch
@@ -121,37 +120,28 @@ class _Lift:
         tree = ChangedTree(self.tree, files, frozenset(one.id for one in self.required))
         beside = {p.name: p.read_bytes() for p in self.patch.folder.iterdir() if p.is_file()}
         edits = lifted_edits(self.patch, tree, self.context.trust, beside)
-        with self._staging() as staging:
-            chosen, removed = self._proven(edits, tree, wanted, staging)
+        # For what is not proven yet.
+        with staging_folder(self.patch.folder.parent, "lifting") as staging:
+            chosen, removed = self._prove(edits, tree, wanted, staging)
             replace_dir(staging / self.patch.id, self.patch.folder, staging / "before")
         folder = self.patch.folder
         return LiftedPatch(self.patch.id, folder, self._version, tuple(chosen), removed)
 
-    @contextmanager
-    def _staging(self) -> Iterator[Path]:
-        """A hidden folder beside the patch, for what is not proven yet."""
-        folder = self.patch.folder.parent / f".lifting-{secrets.token_hex(4)}"
-        folder.mkdir()
-        try:
-            yield folder
-        finally:
-            remove(folder)
-
-    def _proven(
+    def _prove(
         self, edits: Sequence[LiftedEdit], tree: Tree, wanted: dict[str, bytes], staging: Path
     ) -> tuple[list[LiftedEdit], tuple[str, ...]]:
         """Write what holds in a copy: all edits, or else those that hold one by one."""
         failure, removed = self._try(edits, tree, wanted, staging)
         if failure is None:
             return list(edits), removed
-        chosen = [_staying(one, "") if one.assembled is not None else one for one in edits]
+        chosen = [_stay(one, "") if one.assembled is not None else one for one in edits]
         for at, one in enumerate(edits):
             if one.assembled is None:
                 continue
             before, chosen[at] = chosen[at], one
             failure, removed = self._try(chosen, tree, wanted, staging)
             if failure is not None:
-                chosen[at] = _staying(before, f"with edits by meaning, {failure}")
+                chosen[at] = _stay(before, f"with edits by meaning, {failure}")
         failure, removed = self._try(chosen, tree, wanted, staging)
         if failure is not None:
             raise UsageError(
@@ -201,5 +191,5 @@ def _used_files(patch: Patch) -> set[str]:
     return {path.name for variant in patch.variants for e in variant.edits for path in e.uses}
 
 
-def _staying(edit: LiftedEdit, why: str) -> LiftedEdit:
+def _stay(edit: LiftedEdit, why: str) -> LiftedEdit:
     return replace(edit, assembled=None, why=why)

@@ -31,9 +31,9 @@ def messages_of(files: Sequence[FileChange]) -> list[str]:
     led_to: list[str] = []
     for file in files:
         if file.before is not None and file.path.endswith(".py"):
-            lines = _changed(file.before, file.after)
+            lines = _changed_lines(file.before, file.after)
             removed += _messages(file.before, lines)
-            led_to += _messages(file.before, _led_to(file.before, lines))
+            led_to += _messages(file.before, _lines_led_to(file.before, lines))
     return list(dict.fromkeys([*removed, *led_to]))
 
 
@@ -43,12 +43,12 @@ def new_messages(files: Sequence[FileChange]) -> list[str]:
     for file in files:
         if file.path.endswith(".py"):
             before = file.before or b""
-            new = _messages(file.after, _changed(file.after, before))
+            new = _messages(file.after, _changed_lines(file.after, before))
             messages += [text for text in new if text.encode() not in before]
     return messages
 
 
-def _changed(before: bytes, after: bytes) -> set[int]:
+def _changed_lines(before: bytes, after: bytes) -> set[int]:
     """The lines of a file that it has not after the change, counted from 1."""
     sides = before.split(b"\n"), after.split(b"\n")
     lines: set[int] = set()
@@ -58,7 +58,7 @@ def _changed(before: bytes, after: bytes) -> set[int]:
     return lines
 
 
-def _led_to(content: bytes, lines: set[int]) -> set[int]:
+def _lines_led_to(content: bytes, lines: set[int]) -> set[int]:
     """The lines of the blocks to which conditions in some lines lead."""
     led_to: set[int] = set()
     for node in ast.walk(parsed_if_python(content)):

@@ -63,7 +63,7 @@ def patch_yaml(
     document["concerns"] = _plain(concerns)
     if effect is not None:
         document["effect"] = _plain(effect)
-    document["edits"] = _listed(edits, notes)
+    document["edits"] = _edit_list(edits, notes)
     if requires:
         document["requires"] = CommentedSeq(requires)
     document["remove-when"] = (
@@ -75,7 +75,7 @@ def patch_yaml(
         if key in document:
             why = _why_bounded(claim, upstreamed_in) if key == "needed-in" else ""
             document.yaml_set_comment_before_after_key(key, before=_PROPOSED + why)
-    return _dumped(document) + _threads(message.threads, upstreamed_in)
+    return _dump(document) + _threads(message.threads, upstreamed_in)
 
 
 def _why_bounded(claim: str, upstreamed_in: str | None) -> str:
@@ -90,13 +90,13 @@ def _why_bounded(claim: str, upstreamed_in: str | None) -> str:
 
 def edits_yaml(edits: Sequence[Declared], notes: Mapping[int, str], indent: int) -> str:
     """Return edits as a list, with each dash in a column; `notes` are the reasons of text edits."""
-    text = _dumped(CommentedMap({"edits": _listed(edits, notes)})).partition("\n")[2]
+    text = _dump(CommentedMap({"edits": _edit_list(edits, notes)})).partition("\n")[2]
     lines = text.splitlines(keepends=True)
     return "".join(" " * indent + line[2:] if line.strip() else line for line in lines)
 
 
-def _listed(edits: Sequence[Declared], notes: Mapping[int, str]) -> CommentedSeq:
-    listed = CommentedSeq([_ordered(edit) for edit in edits])
+def _edit_list(edits: Sequence[Declared], notes: Mapping[int, str]) -> CommentedSeq:
+    listed = CommentedSeq([_order_keys(edit) for edit in edits])
     for index, note in notes.items():
         listed.yaml_set_comment_before_after_key(index, before=f"{AS_TEXT}{note}", indent=2)
     return listed
@@ -117,7 +117,7 @@ def _threads(threads: Sequence[str], upstreamed_in: str | None) -> str:
     )
 
 
-def _dumped(document: CommentedMap) -> str:
+def _dump(document: CommentedMap) -> str:
     yaml = YAML()
     yaml.width = _WIDTH
     yaml.indent(mapping=2, sequence=4, offset=2)
@@ -143,7 +143,7 @@ def _symptoms(change: SourceChange) -> list[str]:
     return [DoubleQuotedScalarString(line) for line in symptoms] or [_UNKNOWN]
 
 
-def _ordered(edit: Declared) -> CommentedMap:
+def _order_keys(edit: Declared) -> CommentedMap:
     known = sorted(edit, key=lambda key: _ORDER.index(key) if key in _ORDER else len(_ORDER))
     ordered = CommentedMap({key: _plain(edit[key]) for key in known})
     for key in ("insert", "replace-body"):

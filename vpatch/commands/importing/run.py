@@ -67,12 +67,12 @@ class ImportRun:
         task.done()
         if errors:
             raise combine(errors)
-        drafts, proofs, notes = self._provable(drafts)
+        drafts, proofs, notes = self._make_provable(drafts)
         requires = self._requires(drafts)
         if self.release is not None:
-            drafts = self._recognised(drafts, requires)
+            drafts = self._recognise(drafts, requires)
             proofs = self._proofs(drafts, _chain(drafts))
-        return self._compared(drafts, proofs, requires, notes)
+        return self._compare(drafts, proofs, requires, notes)
 
     @property
     def _comparison(self) -> ReleaseComparison:
@@ -87,7 +87,7 @@ class ImportRun:
         patches = self._write(drafts, requires)
         return proven(patches, drafts, self.tree, self.context.answers)
 
-    def _loaded(self, drafts: Sequence[Draft]) -> list[Patch]:
+    def _load(self, drafts: Sequence[Draft]) -> list[Patch]:
         """The patches of drafts that were written.
 
         Raises:
@@ -105,9 +105,9 @@ class ImportRun:
         for one in drafts:
             needed = requires.get(one.change.id, ())
             one.write(self.staging / one.change.id, self._comparison.claim(()), needed)
-        return self._loaded(drafts)
+        return self._load(drafts)
 
-    def _provable(
+    def _make_provable(
         self, drafts: list[Draft]
     ) -> tuple[list[Draft], list[ImportProof], dict[str, str]]:
         """The drafts, each as text if its edits by meaning do not work together."""
@@ -126,7 +126,7 @@ class ImportRun:
                         notes[change.id] = f"imported as text, as by meaning {proof.failure}"
             proofs = self._proofs(drafts, _chain(drafts))
         errors: list[VpatchError] = [
-            _refused(one, proof.failure)
+            _refusal(one, proof.failure)
             for one, proof in zip(drafts, proofs, strict=True)
             if proof.failure is not None
         ]
@@ -148,7 +148,7 @@ class ImportRun:
         fit = {decision.patch.id for decision in alone if decision.state is State.NEEDED}
         return {name: () if name in fit else needed for name, needed in chain.items()}
 
-    def _recognised(
+    def _recognise(
         self, drafts: Sequence[Draft], requires: Mapping[str, Sequence[str]]
     ) -> list[Draft]:
         """The drafts, each with edits and an effect that recognise the release which has it."""
@@ -156,7 +156,7 @@ class ImportRun:
         for number in range(len(recognised)):
             if self._is_recognised(recognised, number, requires):
                 continue
-            for other in self._telling(recognised, number):
+            for other in self._alternatives(recognised, number):
                 tried = [*recognised[:number], other, *recognised[number + 1 :]]
                 if self._is_recognised(tried, number, requires):
                     proofs = self._proofs(tried, _chain(tried))
@@ -165,7 +165,7 @@ class ImportRun:
                         break
         return recognised
 
-    def _telling(self, drafts: Sequence[Draft], number: int) -> Iterator[Draft]:
+    def _alternatives(self, drafts: Sequence[Draft], number: int) -> Iterator[Draft]:
         """Other drafts of a change, with more edits or with an effect by text."""
         one = drafts[number]
         below = self._below([each.change for each in drafts[:number]])
@@ -191,7 +191,7 @@ class ImportRun:
         decisions = decisions_alone(patches, self.release, self.context.answers)
         return decisions[drafts[number].change.id].state is State.UPSTREAMED
 
-    def _compared(
+    def _compare(
         self,
         drafts: Sequence[Draft],
         proofs: Sequence[ImportProof],
@@ -216,7 +216,7 @@ class ImportRun:
             folder = self.staging / one.change.id
             own = None if self.release is None else self.release.pin.version
             imported.append(ImportedPatch(one, folder, proof, needed, releases, tuple(more), own))
-        self._loaded(drafts)
+        self._load(drafts)
         return imported
 
     def _write_example(
@@ -229,7 +229,7 @@ class ImportRun:
             return
         folder = self.staging / one.change.id
         one.write_example(folder, proof.files, merged=merged)
-        for result in run_examples(self._loaded([one])[0]):
+        for result in run_examples(self._load([one])[0]):
             if result.failures:
                 shutil.rmtree(folder / "examples" / result.name)
                 yield f"no example {result.name}: {result.failures[0]}"
@@ -268,7 +268,7 @@ def _unwritable(one: Draft, error: VpatchError) -> VpatchError:
     )
 
 
-def _refused(one: Draft, failure: str) -> VpatchError:
+def _refusal(one: Draft, failure: str) -> VpatchError:
     return VpatchError(
         f"vpatch would not apply the imported patch {one.change.id!r}: {failure}",
         where=one.change.where,

@@ -151,7 +151,7 @@ def _read_files(request: ImportRequest, source: Path, tree: Tree) -> list[Source
     if request.kind == "tree":
         return from_tree(source, stack)
     if request.kind == "script":
-        return from_script(source, tree, stack, request.seen_at or DEFAULT_PLACE)
+        return from_script(source, stack, request.seen_at or DEFAULT_PLACE)
     return from_module(source, stack, request.only)
 
 

@@ -75,7 +75,7 @@ def search(
         for pull in github.open_pulls(repository):
             if pull.thread.ref in {*known, *same, ours}:
                 continue
-            touched = _touched(github, pull, changes)
+            touched = _touched_part(github, pull, changes)
             if touched:
                 note(pull.thread, f"it touches {touched}")
             elif shared := sorted(pull.files & changes.keys()):
@@ -102,7 +102,7 @@ def _queries(
         yield f'repo:{repository} is:issue is:open "{phrase}"', f"issues with {keyword!r}"
 
 
-def _touched(github: GitHub, pull: OpenPull, changes: Mapping[str, Change]) -> str | None:
+def _touched_part(github: GitHub, pull: OpenPull, changes: Mapping[str, Change]) -> str | None:
     """Name what a pull request touches of ours: a definition, or a line that we take or touch.
 
     Of a file without names, or of one that GitHub does not show, it is the file as a whole.

@@ -256,9 +256,5 @@ def undescribed(patch: Patch) -> Gate:
     return Gate("described", "fail", what, hint)
 
 
-def unasked(name: str, why: str) -> Gate:
-    return Gate(name, "not asked", why)
-
-
 def _offline(name: str, what: str) -> Gate:
     return Gate(name, "not asked", what, "ask GitHub: without --offline, and with a token")

@@ -45,7 +45,7 @@ class UnknownThreadOutput(OutputModel):
     """Why nothing is known of it: a sentence for people."""
 
 
-def _unknown(threads: Iterable[tuple[Upstream, VpatchError]]) -> list[UnknownThreadOutput]:
+def _unknown_threads(threads: Iterable[tuple[Upstream, VpatchError]]) -> list[UnknownThreadOutput]:
     return [UnknownThreadOutput(ref=thread.ref, what=error.what) for thread, error in threads]
 
 
@@ -57,7 +57,7 @@ class UpstreamPatchOutput(OutputModel):
     version: str | None = read_from("plan.pin.version")
     state: State = read_from("decision.state")
     threads: list[ThreadOutput] = read_from("known")
-    unknown: Annotated[list[UnknownThreadOutput], BeforeValidator(_unknown)]
+    unknown: Annotated[list[UnknownThreadOutput], BeforeValidator(_unknown_threads)]
     proposal: Literal["drop", "keep", "port"] = read_from("advice.action")
     reason: str = read_from("advice.reason")
     finding: bool = read_from("advice.finding")

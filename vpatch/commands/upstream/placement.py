@@ -36,9 +36,9 @@ def place_test(there: bytes | None, test: bytes, at: str) -> bytes:
     """
     if there is None:
         return test
-    module, ours = _parsed(there, at), _parsed(test, "the test")
-    taken = dict.fromkeys(_defined(module.body)) | dict(_imported(module.body))
-    mine = dict.fromkeys(_defined(ours.body)) | dict(_imported(ours.body))
+    module, ours = _parse(there, at), _parse(test, "the test")
+    taken = dict.fromkeys(_defined_names(module.body)) | dict(_imported_names(module.body))
+    mine = dict.fromkeys(_defined_names(ours.body)) | dict(_imported_names(ours.body))
     for name, code in mine.items():
         if name in taken and (code is None or code != taken[name]):
             raise PlacingError(
@@ -73,7 +73,7 @@ def place_test(there: bytes | None, test: bytes, at: str) -> bytes:
     return placed
 
 
-def _parsed(source: bytes, where: str) -> cst.Module:
+def _parse(source: bytes, where: str) -> cst.Module:
     try:
         return parse(where, source)
     except UnparsableFile as error:
@@ -87,7 +87,7 @@ def _behind_docstring(body: Sequence[_Statement]) -> int:
     return 1 if cst.Module(body[:1]).get_docstring() is not None else 0
 
 
-def _defined(body: Sequence[_Statement]) -> Iterator[str]:
+def _defined_names(body: Sequence[_Statement]) -> Iterator[str]:
     for line in body:
         if isinstance(line, (cst.FunctionDef, cst.ClassDef)):
             yield line.name.value
@@ -98,7 +98,7 @@ def _defined(body: Sequence[_Statement]) -> Iterator[str]:
                     yield from (name for name in names if name)
 
 
-def _imported(body: Sequence[_Statement]) -> Iterator[tuple[str, str]]:
+def _imported_names(body: Sequence[_Statement]) -> Iterator[tuple[str, str]]:
     """What imports bind, each with its meaning."""
     for line in body:
         for statement in line.body if isinstance(line, cst.SimpleStatementLine) else ():

@@ -156,8 +156,8 @@ def propose(context: ProposalContext, progress: Progress) -> Proposed:
         return _on_top(context, declared.proposal, answered, progress)
     known_open = gates.not_proposed(None, context.declared, declared.proposal)
     if known_open.verdict != "fail":
-        known_open = gates.unasked(known_open.name, _NOTHING)
-    later = [gates.unasked(name, _NOTHING) for name in _LATER]
+        known_open = Gate(known_open.name, "not asked", _NOTHING)
+    later = [Gate(name, "not asked", _NOTHING) for name in _LATER]
     return Proposed(context, [*answered, known_open, *later])
 
 
@@ -183,16 +183,16 @@ def _on_top(
     changes, placing = _with_tests(context, proposal)
     files = {path: change.after for path, change in changes.items()}
     diff = _diff(tree, files, progress)
-    searched, gate = _searched(context, proposal, progress)
+    searched, gate = _search_others(context, proposal, progress)
     hooks = _hooks(context, files, progress)
     text = ""
     alone = gates.alone(context.decisions[:-1])
     if proposal is None:
         answered += [gates.undescribed(context.patch), gate, alone]
         names = ("evidence", "test for upstream")
-        answered += [gates.unasked(name, "the patch has no `proposal`") for name in names]
+        answered += [Gate(name, "not asked", "the patch has no `proposal`") for name in names]
     else:
-        proven = _proven(context, proposal)
+        proven = _judge(context, proposal)
         text = _body(context, proposal, proven, searched)
         answered += [
             gate,
@@ -201,7 +201,7 @@ def _on_top(
             gates.test_placed([one.at for one in proposal.tests], placing),
         ]
     answered += [
-        _asked("title", lambda: gates.title(tree, target, declared.title)),
+        _ask("title", lambda: gates.title(tree, target, declared.title)),
         gates.size(rules.size_of(diff, target.sizes), target, declared.title, proposal, text),
         gates.signed_off(context.person, target),
         *hooks,
@@ -211,7 +211,7 @@ def _on_top(
     return Proposed(context, answered, files, diff.decode(errors="replace"), text, labels)
 
 
-def _proven(context: ProposalContext, proposal: Proposal) -> Proven:
+def _judge(context: ProposalContext, proposal: Proposal) -> Proven:
     days = context.target.evidence_days
     judge = Judge(context.patch, proposal, context.decision, days, context.now, context.decide)
     return judge.proven(context.evidence)
@@ -244,7 +244,7 @@ def _diff(tree: CachedTree, files: Mapping[str, bytes], progress: Progress) -> b
         return git.diff(scratch, base, commit)
 
 
-def _searched(
+def _search_others(
     context: ProposalContext, proposal: Proposal | None, progress: Progress
 ) -> tuple[Searched | None, Gate]:
     declared, online = context.declared, context.online
@@ -256,7 +256,7 @@ def _searched(
             online.searched, proposal, declared, context.decision.changes, ours, progress
         )
     except VpatchError as error:
-        return None, _failed("not proposed by others", error)
+        return None, _failure("not proposed by others", error)
     return searched, gates.not_proposed(searched, declared, proposal, ours)
 
 
@@ -284,7 +284,7 @@ def _hooks(context: ProposalContext, files: Mapping[str, bytes], progress: Progr
         ran = run_hooks(context.tree, file, files, context.hooks_home, progress, offline=offline)
         return gates.hooks(ran, target)
 
-    return [_asked("upstream's hooks", ask)]
+    return [_ask("upstream's hooks", ask)]
 
 
 def _open_pulls(context: ProposalContext) -> Gate:
@@ -293,26 +293,26 @@ def _open_pulls(context: ProposalContext) -> Gate:
         return gates.open_pulls(None, target)
     name = "open pull requests"
     if name in online.failures:
-        return _failed(name, online.failures[name])
+        return _failure(name, online.failures[name])
     query = f"repo:{target.repository} is:pr is:open author:{online.login}"
     mine = online.ours is not None and online.ours.state == "open"
-    return _asked(name, lambda: gates.open_pulls(online.github.count(query) - mine, target))
+    return _ask(name, lambda: gates.open_pulls(online.github.count(query) - mine, target))
 
 
 def _unless_failed(context: ProposalContext, gate: Gate) -> Gate:
     failures = context.online.failures if context.online else {}
-    return _failed(gate.name, failures[gate.name]) if gate.name in failures else gate
+    return _failure(gate.name, failures[gate.name]) if gate.name in failures else gate
 
 
-def _asked(name: str, ask: Callable[[], Gate]) -> Gate:
+def _ask(name: str, ask: Callable[[], Gate]) -> Gate:
     """A gate that may not be answered: it does not hide the others."""
     try:
         return ask()
     except VpatchError as error:
-        return _failed(name, error)
+        return _failure(name, error)
 
 
-def _failed(name: str, error: VpatchError) -> Gate:
+def _failure(name: str, error: VpatchError) -> Gate:
     errors = error.errors if isinstance(error, ManyErrors) else (error,)
     sentences = (f"{one.where}: {one.what}" if one.where else one.what for one in errors)
     return Gate(name, "fail", "; ".join(sentences), errors[0].hint)

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 from vpatch.deriving.candidate import Candidate, Case, Declared, one, within
 from vpatch.deriving.code import Pair, call_patterns, differing, header, narrowed, pattern, tells
-from vpatch.deriving.source_code import Definition
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -55,9 +54,6 @@ def _smallest(case: Case, pair: Pair) -> Iterator[Declared]:
 def rewrites(case: Case, pair: Pair) -> Iterator[Declared]:
     """Edits that rewrite the old code of a pair as the new one."""
     headers = _headers(pair)
-    scope = case.scope
-    if isinstance(pair.old, Definition):
-        scope = (*scope, pair.old.name)
     if headers is not None:
         texts = [headers]
     elif not tells(pair.old) or (hasattr(pair.old, "body") and isinstance(pair.old, ast.stmt)):
@@ -67,7 +63,7 @@ def rewrites(case: Case, pair: Pair) -> Iterator[Declared]:
     for find, rewrite in texts:
         if "$" in find + rewrite or find == rewrite or find.count("\n") >= _MOST_LINES:
             continue
-        yield within({"find": find, "rewrite": rewrite}, scope)
+        yield within({"find": find, "rewrite": rewrite}, case.scope_of(pair.old))
 
 
 def _headers(pair: Pair) -> tuple[str, str] | None:

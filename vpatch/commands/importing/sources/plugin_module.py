@@ -84,12 +84,12 @@ class PluginModule:
     @cached_property
     def _statements(self) -> list[tuple[ast.AST, Scopes, bool]]:
         """All statements in their order, with the functions they are in; whether on a condition."""
-        return list(_walked(self.tree, (), conditional=False))
+        return list(_walk(self.tree, (), conditional=False))
 
     @cached_property
     def _bindings(self) -> Counter[str]:
         """How often each name is bound, wherever that is."""
-        bindings = Counter({name: len(imports) for name, imports in self._imported.items()})
+        bindings = Counter({name: len(imports) for name, imports in self._origins.items()})
         for node in ast.walk(self.tree):
             match node:
                 case ast.Name(id=name, ctx=ast.Store()):
@@ -99,7 +99,7 @@ class PluginModule:
         return bindings
 
     @cached_property
-    def _imported(self) -> dict[str, set[str]]:
+    def _origins(self) -> dict[str, set[str]]:
         """All imports of each name."""
         imports: dict[str, set[str]] = {}
         for node in ast.walk(self.tree):
@@ -126,7 +126,7 @@ class PluginModule:
             case ast.Name(id=name):
                 alias = self.aliases.get(name)
                 return self.imports.dotted.get(name) if alias is None else alias[0]
-            case ast.Call(func=func, args=[ast.Constant(value=str(name))]) if _called(func) == (
+            case ast.Call(func=func, args=[ast.Constant(value=str(name))]) if _last_name(func) == (
                 "import_module"
             ):
                 return name
@@ -188,7 +188,7 @@ class PluginModule:
             yield self._one(owner, target.attr, value, target)
 
     def _of_call(self, call: ast.Call) -> Iterator[Assigned]:
-        name = _called(call.func)
+        name = _last_name(call.func)
         match call.args:
             case [owner, ast.Constant(value=str(attr)), value] if name == "setattr":
                 if (dotted := self._owner(owner)) is not None:
@@ -198,9 +198,9 @@ class PluginModule:
         # As unittest.mock has it, and what it starts.
         for inner in (node for node in ast.walk(call) if isinstance(node, ast.Call)):
             match inner.args:
-                case [ast.Constant(value=str(dotted)), *_] if _called(inner.func) == "patch":
+                case [ast.Constant(value=str(dotted)), *_] if _last_name(inner.func) == "patch":
                     if self.is_of_tree(dotted):
-                        yield _refused(dotted, inner, "is replaced by patch(...)")
+                        yield _refused_assignment(dotted, inner, "is replaced by patch(...)")
                 case [owner, *_] if ast.unparse(inner.func).endswith("patch.object"):
                     yield from self._others([owner], "is replaced by patch.object(...)")
 
@@ -208,11 +208,11 @@ class PluginModule:
         for node in ast.walk(loop):
             target = node.targets[0] if isinstance(node, ast.Assign) else None
             match node:
-                case ast.Call(args=[owner, *_]) if _called(node.func) == "setattr":
+                case ast.Call(args=[owner, *_]) if _last_name(node.func) == "setattr":
                     target = owner
             if target is not None and not names.isdisjoint(_names_in(target)):
                 what = f"is assigned in a loop ({ast.unparse(target)})"
-                yield _refused(ast.unparse(loop.iter), loop, what)
+                yield _refused_assignment(ast.unparse(loop.iter), loop, what)
 
     def _one(self, owner: str, name: str, value: ast.expr, target: ast.expr) -> Assigned:
         root = next(iter(_names_in(target)), "")
@@ -227,7 +227,7 @@ class PluginModule:
                 dotted = self._owner(node)
                 is_changed = isinstance(node, (ast.Attribute, ast.Subscript)) or node is target
                 if dotted is not None and is_changed and "." in dotted:
-                    yield _refused(dotted, node, what)
+                    yield _refused_assignment(dotted, node, what)
                     break
 
     def _owner(self, node: ast.AST) -> str | None:
@@ -293,7 +293,7 @@ class PluginModule:
             if isinstance(node, ast.ImportFrom) and node.level
             for alias in node.names
         }
-        several = {name for name, all_ in self._imported.items() if len(all_) > 1}
+        several = {name for name, all_ in self._origins.items() if len(all_) > 1}
         bound = bound_in(self.tree)
         for scope in scopes:
             bound |= bound_in(scope) | {
@@ -304,7 +304,7 @@ class PluginModule:
             for node in ast.walk(self.tree)
             if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
         }
-        return relative | several | {n for n in bound if n not in self._imported or n in stored}
+        return relative | several | {n for n in bound if n not in self._origins or n in stored}
 
     def value_of(self, name: str) -> ast.expr | None:
         """The value of a constant of the module."""
@@ -322,18 +322,18 @@ def _names_in(node: ast.AST) -> list[str]:
     return [inner.id for inner in ast.walk(node) if isinstance(inner, ast.Name)]
 
 
-def _refused(dotted: str, node: ast.AST, what: str) -> Assigned:
+def _refused_assignment(dotted: str, node: ast.AST, what: str) -> Assigned:
     owner, _, name = dotted.rpartition(".")
     line: int = node.lineno  # type: ignore[attr-defined]
     return Assigned(owner or dotted, name, None, line, refused=what)
 
 
-def _called(func: ast.expr) -> str:
+def _last_name(func: ast.expr) -> str:
     """The last name of what is called."""
     return func.attr if isinstance(func, ast.Attribute) else getattr(func, "id", "")
 
 
-def _walked(
+def _walk(
     node: ast.AST, scopes: Scopes, *, conditional: bool
 ) -> Iterator[tuple[ast.AST, Scopes, bool]]:
     for child in ast.iter_child_nodes(node):
@@ -342,7 +342,7 @@ def _walked(
         inner = (*scopes, child) if isinstance(child, Function) else scopes
         if isinstance(child, (ast.stmt, ast.ExceptHandler, ast.match_case)):
             on = conditional or isinstance(child, _TRIES)
-            yield from _walked(child, inner, conditional=on)
+            yield from _walk(child, inner, conditional=on)
 
 
 def _own_statements(scope: ast.AST) -> Iterator[ast.AST]:

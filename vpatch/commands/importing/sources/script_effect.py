@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from vpatch.changes.stack import Stack
-    from vpatch.source.tree import Tree
 
 # vLLM has 5,000 files and folders.
 MOST_FILES = 50_000
@@ -45,16 +44,13 @@ _KINDS = {
 _EXECUTABLE = 0o111
 
 
-def effect_on_copy(
-    root: Path, tree: Tree, stack: Stack, script: Path, printed: str
-) -> SourceChange:
+def effect_on_copy(root: Path, stack: Stack, script: Path, printed: str) -> SourceChange:
     """Compare a copy that a script changed with the release.
 
     No process may write to the copy any more.
 
     Args:
         root: the copy.
-        tree: the release.
         stack: the release, and the changes before the script's.
         script: what the change is called after.
         printed: what the script printed, to be shown if nothing differs.
@@ -93,7 +89,7 @@ def effect_on_copy(
             raise limit_broken(f"changed more than {LARGEST_CHANGE} bytes", script)
         if before is None:
             notes.append(f"{path} is a new file")
-    gone = {path: aside(path) for path in sorted(set(tree.paths()) - there)}
+    gone = {path: aside(path) for path in sorted(set(stack.tree.paths()) - there)}
     useless = {path: why for path, why in gone.items() if why is not None}
     left_aside += [LeftAside(path, f"{why}, and it is gone", 0) for path, why in useless.items()]
     _refuse_gone([path for path in gone if path not in useless], where)

@@ -50,7 +50,7 @@ def from_tree(folder: Path, stack: Stack) -> list[SourceChange]:
     files = {path: place for below in folders for path, place in _files(root, below)}
     changed: list[FileChange] = []
     left_aside: list[LeftAside] = []
-    recorded = _recorded(root, stack.distribution) if installed else {}
+    recorded = _recorded_digests(root, stack.tree.pin.tree) if installed else {}
     for path, place in sorted(files.items()):
         content = read_file(place, LARGEST_FILE)
         before = stack.read(path)
@@ -62,7 +62,7 @@ def from_tree(folder: Path, stack: Stack) -> list[SourceChange]:
         if why is None and not is_text(content):
             why = "it is not text"
         if why is not None:
-            left_aside.append(LeftAside(path, why, 1, _shown(path, before, content)))
+            left_aside.append(LeftAside(path, why, 1, _diff(path, before, content)))
         else:
             changed.append(FileChange(path, before, content))
     _refuse_missing(where, stack, files)
@@ -153,7 +153,7 @@ def _files(root: Path, below: str) -> Iterator[tuple[str, Path]]:
             yield path, place
 
 
-def _recorded(root: Path, distribution: str) -> Mapping[str, str]:
+def _recorded_digests(root: Path, distribution: str) -> Mapping[str, str]:
     """The digests of the files that the wheel brought, by their paths."""
     digests: dict[str, str] = {}
     for file in root.glob(f"{distribution.replace('-', '_')}-*.dist-info/RECORD"):
@@ -196,7 +196,7 @@ def is_text(content: bytes) -> bool:
         return False
 
 
-def _shown(path: str, before: bytes | None, after: bytes) -> str:
+def _diff(path: str, before: bytes | None, after: bytes) -> str:
     old, new = (
         (text or b"").decode(errors="replace").splitlines(keepends=True) for text in (before, after)
     )
