@@ -41,17 +41,13 @@ def imports_of(tree: ast.AST) -> ModuleImports:
             for alias in node.names:
                 root = alias.name.partition(".")[0]
                 imports.dotted[alias.asname or root] = alias.name if alias.asname else root
-                imports.statements[alias.asname or root] = f"import {_spelling(alias)}"
+                imports.statements[alias.asname or root] = f"import {ast.unparse(alias)}"
         elif isinstance(node, ast.ImportFrom) and not node.level:
             for alias in node.names:
                 local = alias.asname or alias.name
                 imports.dotted[local] = f"{node.module}.{alias.name}"
-                imports.statements[local] = f"from {node.module} import {_spelling(alias)}"
+                imports.statements[local] = f"from {node.module} import {ast.unparse(alias)}"
     return imports
-
-
-def _spelling(alias: ast.alias) -> str:
-    return f"{alias.name} as {alias.asname}" if alias.asname else alias.name
 
 
 def defined(tree: ast.Module, name: str) -> ast.stmt | None:

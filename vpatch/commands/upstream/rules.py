@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 _TITLE = re.compile(r"((?:\[[^][]+\])+) +\S")
 _TAG = re.compile(r"\[([^][]+)\]")
 _QUOTED_TAGS = re.compile(r"`((?:\[[^][`]+\])+)`")
-_TEXT = "utf-8"
 # What odd values of a file do, where other values are expected.
 _ODD = (AttributeError, LookupError, RecursionError, TypeError, ValueError)
 
@@ -109,7 +108,7 @@ class Size:
 
 
 def size_of(diff: bytes, sizes: Sizes) -> Size:
-    added = {file.path: file.added for file in PatchSet(diff.decode(_TEXT, errors="replace"))}
+    added = {file.path: file.added for file in PatchSet(diff.decode(errors="replace"))}
     counted = {
         path: lines
         for path, lines in added.items()

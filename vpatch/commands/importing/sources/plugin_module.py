@@ -89,19 +89,20 @@ class PluginModule:
     @cached_property
     def _bindings(self) -> Counter[str]:
         """How often each name is bound, wherever that is."""
-        bindings = Counter({name: len(imports) for name, imports in self._origins.items()})
-        for node in ast.walk(self.tree):
-            match node:
-                case ast.Name(id=name, ctx=ast.Store()):
-                    bindings[name] += 1
-                case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name):
-                    bindings[name] += 1
-        return bindings
+        imported = Counter({name: len(origins) for name, origins in self._origins.items()})
+        functions = (node.name for node in ast.walk(self.tree) if isinstance(node, Function))
+        return imported + self._stored + Counter(functions)
+
+    @cached_property
+    def _stored(self) -> Counter[str]:
+        """How often each name is assigned, or bound by a loop and the like."""
+        names = (node for node in ast.walk(self.tree) if isinstance(node, ast.Name))
+        return Counter(name.id for name in names if isinstance(name.ctx, ast.Store))
 
     @cached_property
     def _origins(self) -> dict[str, set[str]]:
-        """All imports of each name."""
-        imports: dict[str, set[str]] = {}
+        """All imports of each name; those that begin with a dot are of the plugin."""
+        origins: dict[str, set[str]] = {}
         for node in ast.walk(self.tree):
             if isinstance(node, (ast.Import, ast.ImportFrom)):
                 module = ""
@@ -110,8 +111,8 @@ class PluginModule:
                 for alias in node.names:
                     name = alias.asname or alias.name.partition(".")[0]
                     origin = alias.name if module or alias.asname else name
-                    imports.setdefault(name, set()).add(f"{module}:{origin}")
-        return imports
+                    origins.setdefault(name, set()).add(f"{module}:{origin}")
+        return origins
 
     def is_unsure(self, name: str) -> bool:
         """Whether a name may be several things."""
@@ -287,24 +288,17 @@ class PluginModule:
 
     def own(self, scopes: Scopes) -> set[str]:
         """The names that only this module gives a meaning, as code in some functions sees it."""
-        relative = {
-            alias.asname or alias.name
-            for node in ast.walk(self.tree)
-            if isinstance(node, ast.ImportFrom) and node.level
-            for alias in node.names
+        own = {
+            name
+            for name, origins in self._origins.items()
+            if len(origins) > 1 or any(origin.startswith(".") for origin in origins)
         }
-        several = {name for name, all_ in self._origins.items() if len(all_) > 1}
         bound = bound_in(self.tree)
         for scope in scopes:
             bound |= bound_in(scope) | {
                 arg.arg for arg in ast.walk(scope.args) if isinstance(arg, ast.arg)
             }
-        stored = {
-            node.id
-            for node in ast.walk(self.tree)
-            if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
-        }
-        return relative | several | {n for n in bound if n not in self._origins or n in stored}
+        return own | {n for n in bound if n not in self._origins or n in self._stored}
 
     def value_of(self, name: str) -> ast.expr | None:
         """The value of a constant of the module."""
