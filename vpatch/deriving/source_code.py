@@ -199,7 +199,7 @@ def parsed(source: str | bytes) -> ast.Module:
 
 
 def parsed_if_python(source: str | bytes) -> ast.Module:
-    """Parse code as `parsed` does; what is no Python is a module without statements."""
+    """Parse code as `parsed` does; what is not Python is a module without statements."""
     try:
         return parsed(source)
     except (SyntaxError, ValueError, RecursionError):
