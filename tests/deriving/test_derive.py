@@ -67,7 +67,7 @@ def made(found, before):
     """What the edits make of the file, one after the other."""
     view = View(tree_of({PATH: before}))
     for one in found:
-        for edit in bound_edits(one.candidate, one.candidate.edits):
+        for edit in bound_edits(one.candidate.edits, one.candidate.files):
             result = run_edit(edit, view)
             assert result.mismatch is None, result.mismatch
             view = result.view

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from vpatch.changes.diff_names import LONGEST, FileName, git_names, name_of, plain_name
+from vpatch.changes.diff_names import LONGEST, git_names, name_of, plain_name
+from vpatch.changes.file_diff import FileLines
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -49,36 +49,27 @@ _ALONE = (
 _ONLY_IN = re.compile(r"Only in (.+?): (.+)$")
 
 
-@dataclass(frozen=True)
-class FileHeader:
-    """The header of a file in a diff. `refused` says why nothing of it can be taken."""
-
-    old: FileName
-    new: FileName
-    refused: str | None = None
-
-
-def begun(lines: Sequence[str], at: int, *, inside: bool) -> FileHeader | None:
-    """The header of a file which a line begins; None if it begins none.
+def begun(lines: Sequence[str], at: int, *, inside: bool) -> FileLines | None:
+    """The diff of a file, without hunks, which a line begins; None if it begins none.
 
     `inside` says that a diff has begun above: only then, some lines cannot be prose.
     """
     line, following, third = [*lines[at : at + 3], "", "", ""][:3]
     if line.startswith("diff --git "):
-        return FileHeader(*git_names(line.removeprefix("diff --git ")))
+        return FileLines.of(*git_names(line.removeprefix("diff --git ")))
     if line.startswith("*** ") and following.startswith("--- ") and third.startswith("*****"):
-        return FileHeader(name_of(line[4:]), name_of(following[4:]), _CONTEXT_DIFF)
+        return FileLines.of(name_of(line[4:]), name_of(following[4:]), _CONTEXT_DIFF)
     if len(line) > LONGEST:
         # Some of the patterns take a time that grows with the square of the length.
         return _alone(line[:_SHOWN], "has a line that is too long for a header") if inside else None
     if match := _BOTH.match(line):
         refused = _BINARY if line.startswith("Binary") else _NO_CONTENTS
-        return FileHeader(name_of(match[1]), name_of(match[2]), refused)
+        return FileLines.of(name_of(match[1]), name_of(match[2]), refused)
     return _of_one_name(line, following, inside=inside)
 
 
-def _of_one_name(line: str, following: str, *, inside: bool) -> FileHeader | None:
-    """The header of a file that a line gives one name."""
+def _of_one_name(line: str, following: str, *, inside: bool) -> FileLines | None:
+    """The diff of a file that a line gives one name."""
     if line.startswith("Index: ") and following.startswith("====="):
         return _alone(line.removeprefix("Index: "))
     if (match := _GNU.match(line)) and (inside or following.startswith(("--- ", "Binary "))):
@@ -110,6 +101,6 @@ def is_part_of_diff(lines: Sequence[str], at: int) -> bool:
     return begun(lines, at, inside=True) is not None
 
 
-def _alone(name: str, refused: str | None = None) -> FileHeader:
+def _alone(name: str, refused: str | None = None) -> FileLines:
     file_name = plain_name(name)
-    return FileHeader(file_name, file_name, refused)
+    return FileLines.of(file_name, file_name, refused)

@@ -39,7 +39,7 @@ def name_of(text: str) -> FileName:
         file_name, rest = _unquote(quoted[0]), text[quoted.end() :]
     else:
         name, tab, rest = text.partition("\t")
-        file_name, rest = _shown(_TIME.sub("", name.rstrip())), tab + rest
+        file_name, rest = _readable_name(_TIME.sub("", name.rstrip())), tab + rest
         rest = rest or text
     if file_name.name == _NOWHERE:
         return FileName(None)
@@ -52,13 +52,13 @@ def git_names(text: str) -> tuple[FileName, FileName]:
     if first is not None:
         return _unquote(first[0]), _read(text[first.end() + 1 :])
     if text.endswith('"') and (at := text.find(' "')) > 0:
-        return _shown(text[:at]), _read(text[at + 1 :])
+        return _readable_name(text[:at]), _read(text[at + 1 :])
     # A name may have blanks in it: both are the same but for their prefixes.
     half = (len(text) - 1) // 2
     old, new = text[:half], text[half + 1 :]
     if text[half : half + 1] != " " or old.partition("/")[2] != new.partition("/")[2]:
         old, _, new = text.partition(" ")
-    return _shown(old), _shown(new)
+    return _readable_name(old), _readable_name(new)
 
 
 def plain_name(text: str) -> FileName:
@@ -67,13 +67,13 @@ def plain_name(text: str) -> FileName:
 
 
 def _read(text: str) -> FileName:
-    return _unquote(text) if _QUOTED.fullmatch(text) else _shown(text)
+    return _unquote(text) if _QUOTED.fullmatch(text) else _readable_name(text)
 
 
 def _unquote(text: str) -> FileName:
     raw = text[1:-1].encode(errors="surrogateescape")
     content = _ESCAPE.sub(_unescape, raw)
-    return _shown(content.decode(errors="surrogateescape"))
+    return _readable_name(content.decode(errors="surrogateescape"))
 
 
 def _unescape(match: re.Match[bytes]) -> bytes:
@@ -83,7 +83,7 @@ def _unescape(match: re.Match[bytes]) -> bytes:
     return _PLAIN.get(code, code)
 
 
-def _shown(name: str) -> FileName:
+def _readable_name(name: str) -> FileName:
     """The name, as people can read it if it is not UTF-8."""
     try:
         name.encode()

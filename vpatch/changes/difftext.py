@@ -11,13 +11,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from vpatch.changes.diff_headers import (
-    FileHeader,
-    begun,
-    is_empty_after,
-    is_part_of_diff,
-    loss_of,
-)
+from vpatch.changes.diff_headers import begun, is_empty_after, is_part_of_diff, loss_of
 from vpatch.changes.diff_names import name_of
 from vpatch.changes.file_diff import FileDiff, FileLines, HunkText
 from vpatch.errors import UsageError
@@ -149,34 +143,29 @@ class _Reader:
         )
 
     def _begins(self) -> bool:
-        header = begun(self.lines, self.at, inside=bool(self.files))
-        if header is None:
+        file = begun(self.lines, self.at, inside=bool(self.files))
+        if file is None:
             return False
-        self._add(header)
-        self.files[-1].is_git = self.lines[self.at].startswith("diff --git ")
+        file.is_git = self.lines[self.at].startswith("diff --git ")
+        self._add(file)
         return True
 
-    def _add(self, header: FileHeader) -> None:
-        file = FileLines(header.old.name, header.new.name)
-        if header.refused is not None:
-            file.refused[header.refused] = None
-        if not (header.old.is_utf8 and header.new.is_utf8):
-            file.refused["has a name that is not UTF-8"] = None
+    def _add(self, file: FileLines) -> None:
         self.files.append(file)
         self.signed = False
 
     def _name(self, old: str, new: str) -> None:
         """Read the lines `---` and `+++`: they name a file, or the one that a line above began."""
-        header = FileHeader(name_of(old[4:]), name_of(new[4:]))
+        names = name_of(old[4:]), name_of(new[4:])
+        header = FileLines.of(*names)
         above = self.files[-1] if self.files else None
         if above is None or above.named or above.hunks or not above.is_of(header):
             self._add(header)
         else:
-            above.old, above.new, above.whole = header.old.name, header.new.name, False
-            if not (header.old.is_utf8 and header.new.is_utf8):
-                above.refused["has a name that is not UTF-8"] = None
+            above.old, above.new, above.whole = header.old, header.new, False
+            above.refused |= header.refused
         file = self.files[-1]
-        file.named, file.epochs = True, (header.old.has_epoch, header.new.has_epoch)
+        file.named, file.epochs = True, (names[0].has_epoch, names[1].has_epoch)
 
     def _pass_over(self, line: str) -> None:
         """Take a line outside the hunks; a file is refused if the line looks like one of a hunk."""
@@ -200,9 +189,9 @@ class _Reader:
         start, section = int(header[1]), header[5]
         old, new = int(header[2] or 1), int(header[4] or 1)
         begin = self.at + 1
-        end = self._counted(begin, old, new)
+        end = self._end_by_counts(begin, old, new)
         if end is None or not self._ends(end):
-            end = self._uncounted(begin)
+            end = self._end_without_counts(begin)
             file.notes.append(f"line {number}: the counts of the hunk are corrected")
         self.at = end
         # An editor may have taken away the blank of an empty line.
@@ -226,7 +215,7 @@ class _Reader:
         line = self.lines[below]
         return not (line in _SIGNATURES or _HUNK.match(line) or is_part_of_diff(self.lines, below))
 
-    def _uncounted(self, begin: int) -> int:
+    def _end_without_counts(self, begin: int) -> int:
         """The line behind a hunk whose counts are wrong."""
         end = begin
         while end < len(self.lines) and (self.lines[end] == "" or not self._ends(end)):
@@ -235,7 +224,7 @@ class _Reader:
             end -= 1
         return end
 
-    def _counted(self, at: int, old: int, new: int) -> int | None:
+    def _end_by_counts(self, at: int, old: int, new: int) -> int | None:
         """The line behind a hunk by its counts; None if they do not fit."""
         while (old > 0 or new > 0) and at < len(self.lines):
             sign = self.lines[at][:1] or " "

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from vpatch.changes.diff_headers import FileHeader
+    from vpatch.changes.diff_names import FileName
 
 _SUBMODULE = re.compile(r"[+-]Subproject commit [0-9a-f]{40}(-dirty)?$")
 
@@ -93,10 +93,18 @@ class FileLines:
     named: bool = False
     whole: bool = False
 
-    def is_of(self, header: FileHeader) -> bool:
+    @classmethod
+    def of(cls, old: FileName, new: FileName, refused: str | None = None) -> FileLines:
+        """A diff that has begun; `refused` is why nothing of it can be taken."""
+        reasons = dict.fromkeys([] if refused is None else [refused])
+        if not (old.is_utf8 and new.is_utf8):
+            reasons["has a name that is not UTF-8"] = None
+        return cls(old.name, new.name, reasons)
+
+    def is_of(self, header: FileLines) -> bool:
         """Whether `---` and `+++` name the file that a line above them began."""
         own = {name for name in (self.old, self.new) if name}
-        names = {name for name in (header.old.name, header.new.name) if name}
+        names = {name for name in (header.old, header.new) if name}
         if not self.is_git:
             own, names = ({name.rpartition("/")[2] for name in each} for each in (own, names))
         return bool(own & names)

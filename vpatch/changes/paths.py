@@ -76,7 +76,7 @@ class TreePaths:
         Python gave them, or lack the package. `added` are files that earlier changes added.
         """
         known = self.paths.union(added)
-        places = self._existing(diffs, known, "")
+        places = self._existing_places(diffs, known, "")
         created = {diff.name for diff in diffs if diff.may_create}
         unknown = [
             number
@@ -85,7 +85,7 @@ class TreePaths:
         ]
         if any(places[number] is None for number in unknown):
             for package in sorted(self.packages):
-                inside = self._existing(diffs, known, f"{package}/")
+                inside = self._existing_places(diffs, known, f"{package}/")
                 if all(inside[number] is not None for number in unknown):
                     places = inside
         prefixes = {
@@ -104,14 +104,14 @@ class TreePaths:
         return [
             place
             if place is not None and diff.name.removesuffix(place.tail) not in deeper
-            else self._other(diff, longest_first, only_new=not unknown)
+            else self._new_place(diff, longest_first, only_new=not unknown)
             for diff, place in zip(diffs, places, strict=True)
         ]
 
     def _is_aside(self, diff: FileDiff) -> bool:
         return any(aside(reading) is not None for reading in self._readings(diff))
 
-    def _existing(
+    def _existing_places(
         self, diffs: Sequence[FileDiff], known: Collection[str], prefix: str
     ) -> list[Place | None]:
         """The places of diffs of files that are there; `prefix` is what their names lack."""
@@ -122,7 +122,7 @@ class TreePaths:
             places.append(None if tail is None else Place(prefix + tail, tail))
         return places
 
-    def _other(
+    def _new_place(
         self, diff: FileDiff, prefixes: Sequence[tuple[str, str]], *, only_new: bool
     ) -> Place:
         """The place of a file that the release does not have."""
@@ -183,8 +183,7 @@ def aside(path: str) -> str | None:
 
 def glob_of(path: str, tree: Tree) -> str:
     """A glob for a file, which finds it in another folder too if no other file has its name."""
-    name = path.rpartition("/")[2]
-    same = [each for each in tree.paths() if each.rpartition("/")[2] == name]
+    name, same = _namesakes(path, tree)
     is_only_one = same == [path] and name.endswith(".py") and name not in {path, _ANY}
     return f"*/{name}" if is_only_one else path
 
@@ -194,11 +193,16 @@ def glob_of_texts(path: str, tree: Tree, texts: Sequence[str]) -> str:
 
     Upstream may move the file, and have the change by then.
     """
-    name = path.rpartition("/")[2]
-    same = [each for each in tree.paths() if each.rpartition("/")[2] == name]
+    name, same = _namesakes(path, tree)
     is_code = name.endswith(_CODE) and name not in {path, _ANY}
     if not is_code or len(same) > _MOST_FILES or not texts:
         return glob_of(path, tree)
     others = [tree.read(each) for each in same if each != path]
     shared = any(text.encode() in content for content in others for text in texts)
     return glob_of(path, tree) if shared else f"*/{name}"
+
+
+def _namesakes(path: str, tree: Tree) -> tuple[str, list[str]]:
+    """The name of a file without its folders, and all files of the tree that have it."""
+    name = path.rpartition("/")[2]
+    return name, [each for each in tree.paths() if each.rpartition("/")[2] == name]

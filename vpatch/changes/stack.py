@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import textwrap
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from vpatch.changes.change import FileChange, LeftAside, SourceChange
@@ -20,7 +19,7 @@ from vpatch.util.scratch import scratch_folder
 from vpatch.util.untrusted import plain_path
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
 
     from vpatch.changes.change import DiffedChange
     from vpatch.changes.file_diff import FileDiff
@@ -32,23 +31,20 @@ _FAILED = re.compile(r"^error: patch failed: (.+):(\d+)$", re.MULTILINE)
 # As much as is derived in minutes: the time grows faster than the lines.
 _MOST_LINES = 20_000
 
-_MISSING = "the release has no such file"
-
 
 class Stack:
     """A release and the changes that were read so far, which the next one is on top of."""
 
     def __init__(self, tree: Tree) -> None:
-        self._tree = tree
+        self.tree = tree
         self.paths = TreePaths.of(tree)
-        self.distribution = tree.pin.tree
         # Files that changes made, with their newest content.
         self.files: dict[str, bytes] = {}
 
     def read(self, path: str) -> bytes | None:
         if path in self.files:
             return self.files[path]
-        return self._tree.read(path) if path in self.paths.paths else None
+        return self.tree.read(path) if path in self.paths.paths else None
 
     def push(self, change: SourceChange) -> SourceChange:
         """Put a change on top."""
@@ -68,15 +64,17 @@ class Stack:
         places = self.places(change)
         for diff, place in zip(change.diffs, places, strict=True):
             path, shown = place.path, diff.text(place.path)
+            is_there = path in diffs or path in self.files or path in self.paths.paths
             if (why := aside(path)) is not None:
                 left_aside.append(LeftAside(path, why, len(diff.hunks), shown))
-            elif (why := self._why_lost(diff, place, diffs)) is not None:
+            elif (why := self._why_lost(diff, place, is_there=is_there)) is not None:
                 left_aside.append(LeftAside(path, why, len(diff.hunks), shown, lost=True))
             elif (problem := self._problem(diff, place)) is not None:
                 errors.append(_unsupported(f"the diff {problem}: {path}", where))
             else:
-                taken = self._as_new(diff, place, diffs)
-                diffs.setdefault(path, []).append(taken)
+                # What adds all lines of a file that is not there makes a new file.
+                is_new = diff.may_create and not is_there
+                diffs.setdefault(path, []).append(replace(diff, old=None) if is_new else diff)
         if errors:
             raise combine(errors)
         if not diffs:
@@ -111,21 +109,15 @@ class Stack:
         """The place in the tree that each diff of a change means."""
         return self.paths.places(change.diffs, self.files)
 
-    def _as_new(self, diff: FileDiff, place: Place, added: Collection[str]) -> FileDiff:
-        """The diff as one of a new file, if it adds all lines of a file that is not there."""
-        is_there = place.path in added or self.read(place.path) is not None
-        return diff if is_there or not diff.may_create else replace(diff, old=None)
-
-    def _why_lost(self, diff: FileDiff, place: Place, added: Collection[str]) -> str | None:
+    def _why_lost(self, diff: FileDiff, place: Place, *, is_there: bool) -> str | None:
         """Why the release has no place for a diff that may matter."""
         if place.why is not None:
             return place.why
-        is_there = place.path in added or self.read(place.path) is not None
         is_renamed = diff.old is not None and not place.is_named(diff.old)
-        is_refused = diff.refused is not None or place.path in self._tree.links
+        is_refused = diff.refused is not None or place.path in self.tree.links
         if is_there or is_renamed or is_refused or diff.may_create:
             return None
-        return _MISSING
+        return "the release has no such file"
 
     def _problem(self, diff: FileDiff, place: Place) -> str | None:
         """What of a diff no patch can do."""
@@ -134,7 +126,7 @@ class Stack:
             "removes a file": diff.new is None,
             "renames or copies a file": diff.old is not None and not place.is_named(diff.old),
             "changes what is a symbolic link in the release": any(
-                path == link or path.startswith(f"{link}/") for link in self._tree.links
+                path == link or path.startswith(f"{link}/") for link in self.tree.links
             ),
             f"adds or removes more than {_MOST_LINES} lines of a file": (
                 diff.old is not None and diff.changed_lines > _MOST_LINES
@@ -161,18 +153,17 @@ class Stack:
     ) -> dict[str, bytes]:
         errors: list[VpatchError] = []
         after: dict[str, bytes] = {}
-        with scratch_folder() as name:
-            scratch = ScratchRepository(Path(name))
+        with scratch_folder() as folder:
+            scratch = ScratchRepository(folder)
             # One by one, as git names the first hunk alone that does not fit.
             for path, several in diffs.items():
                 check_time()
                 content = before[path]
                 scratch.state({} if content is None else {path: content})
                 for diff in several:
-                    reply = apply(scratch, diff, path)
-                    if reply:
+                    if reply := apply(scratch, diff, path):
                         place = place_of(path, reply, diff, scratch.read([path]).get(path))
-                        errors.append(_does_not_apply(place, where, self._tree))
+                        errors.append(_does_not_apply(place, where, self.tree))
                         break
                 else:
                     after |= scratch.read([path])

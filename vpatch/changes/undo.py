@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from vpatch.changes.paths import aside
@@ -73,7 +72,7 @@ def _is_there(diffed: Sequence[DiffedChange], tree: Tree) -> bool:
     if not all(hunk.side("+") for hunk in hunks):
         return False
     try:
-        _Undoing(tree).undone(diffed)
+        _take_out(diffed, tree)
     except VpatchError:
         return False
     return True
@@ -99,7 +98,7 @@ def _on_top(diffed: Sequence[DiffedChange], tree: Tree) -> list[SourceChange]:
 
 
 def _as_part(diffed: Sequence[DiffedChange], tree: Tree) -> FittedChanges:
-    base, notes = _Undoing(tree).undone(diffed)
+    base, notes = _take_out(diffed, tree)
     changes = _on_top(diffed, base)
     noted = [
         replace(change, notes=(*change.notes, *notes[number]))
@@ -108,57 +107,42 @@ def _as_part(diffed: Sequence[DiffedChange], tree: Tree) -> FittedChanges:
     return FittedChanges(base, noted, upstreamed=True)
 
 
-class _Undoing:
-    """Takes changes out of a release, the last one first."""
+def _take_out(diffed: Sequence[DiffedChange], tree: Tree) -> tuple[Tree, Mapping[int, list[str]]]:
+    """The release without changes, the last one first; and for each of them, what is not sure."""
+    stack = Stack(tree)
+    errors: list[VpatchError] = []
+    notes: dict[int, list[str]] = {}
+    # None for a file that a change added.
+    files: dict[str, bytes | None] = {}
+    with scratch_folder() as folder:
+        scratch = ScratchRepository(folder)
+        for number, change in reversed(list(enumerate(diffed))):
+            notes[number] = []
+            placed = zip(change.diffs, stack.places(change), strict=True)
+            for diff, path in reversed([(diff, place.path) for diff, place in placed]):
+                content = files[path] if path in files else stack.read(path)
+                if not _is_taken(diff, path, content):
+                    continue
+                notes[number] += unsure(path, [diff], content, "+")
+                scratch.state({} if content is None else {path: content})
+                check_time()
+                if reply := apply(scratch, diff, path, reverse=True):
+                    place = place_of(path, reply, diff, content, "+")
+                    errors.append(_not_there(place, change.where, tree))
+                else:
+                    files[path] = scratch.read([path]).get(path)
+    if errors:
+        raise combine(errors)
+    left_out = frozenset(path for path, content in files.items() if content is None)
+    changed = {path: content for path, content in files.items() if content is not None}
+    return ChangedTree(tree, changed, frozenset(), left_out), notes
 
-    def __init__(self, tree: Tree) -> None:
-        self._tree = tree
-        self._stack = Stack(tree)
-        # None for a file that a change added.
-        self._files: dict[str, bytes | None] = {}
 
-    def undone(self, diffed: Sequence[DiffedChange]) -> tuple[Tree, Mapping[int, list[str]]]:
-        """The release without the changes; and for each of them, what is not sure."""
-        errors: list[VpatchError] = []
-        notes: dict[int, list[str]] = {}
-        with scratch_folder() as name:
-            scratch = ScratchRepository(Path(name))
-            for number, change in reversed(list(enumerate(diffed))):
-                notes[number] = []
-                placed = zip(change.diffs, self._stack.places(change), strict=True)
-                for diff, path in reversed([(diff, place.path) for diff, place in placed]):
-                    if self._is_taken(diff, path):
-                        content = self._read(path)
-                        notes[number] += unsure(path, [diff], content, "+")
-                        failed = self._undo(scratch, diff, path, content)
-                        if failed is not None:
-                            errors.append(_not_there(failed, change.where, self._tree))
-        if errors:
-            raise combine(errors)
-        left_out = frozenset(path for path, content in self._files.items() if content is None)
-        files = {path: content for path, content in self._files.items() if content is not None}
-        return ChangedTree(self._tree, files, frozenset(), left_out), notes
-
-    def _is_taken(self, diff: FileDiff, path: str) -> bool:
-        """Whether a stack would take the diff: what it leaves aside or refuses is not undone."""
-        if aside(path) is not None or diff.refused is not None or diff.new is None:
-            return False
-        return diff.old is None or self._read(path) is not None
-
-    def _read(self, path: str) -> bytes | None:
-        return self._files[path] if path in self._files else self._stack.read(path)
-
-    def _undo(
-        self, scratch: ScratchRepository, diff: FileDiff, path: str, content: bytes | None
-    ) -> str | None:
-        """Take a diff out of a file; return the place that does not have it."""
-        scratch.state({} if content is None else {path: content})
-        check_time()
-        reply = apply(scratch, diff, path, reverse=True)
-        if reply:
-            return place_of(path, reply, diff, content, "+")
-        self._files[path] = scratch.read([path]).get(path)
-        return None
+def _is_taken(diff: FileDiff, path: str, content: bytes | None) -> bool:
+    """Whether a stack would take the diff: what it leaves aside or refuses is not undone."""
+    if aside(path) is not None or diff.refused is not None or diff.new is None:
+        return False
+    return diff.old is None or content is not None
 
 
 def _not_there(place: str, where: str, tree: Tree) -> UsageError:

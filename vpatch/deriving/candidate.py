@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING
 from pydantic import JsonValue
 
 from vpatch.deriving.code import Pair
+from vpatch.deriving.source_code import Definition
 
 if TYPE_CHECKING:
+    import ast
     from collections.abc import Iterator, Mapping
 
     from vpatch.deriving.differences import CodeDifference
@@ -51,14 +53,15 @@ class Case:
     def scope(self) -> tuple[str, ...]:
         return self.difference.scope
 
+    def scope_of(self, node: ast.AST) -> tuple[str, ...]:
+        """The definition to search for a node: one is in itself, as it is found by its name."""
+        return (*self.scope, node.name) if isinstance(node, Definition) else self.scope
+
     @property
     def pair(self) -> Pair | None:
         """What one statement, or a header, was and is."""
         nodes = self.difference.nodes
         return None if nodes is None else Pair(*nodes, (self.before, self.after))
-
-
-Strategy = "Callable[[Case], Iterator[Candidate]]"
 
 
 def within(edit: Declared, scope: tuple[str, ...]) -> Declared:

@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from difflib import SequenceMatcher
 from typing import TYPE_CHECKING
 
+from vpatch.deriving.source_code import bounds_of
+
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
@@ -27,6 +29,11 @@ class Pair:
     old: ast.AST
     new: ast.AST
     sources: tuple[SourceCode, SourceCode]
+
+    @property
+    def sides(self) -> tuple[tuple[SourceCode, ast.AST], tuple[SourceCode, ast.AST]]:
+        """Each code with its file."""
+        return (self.sources[0], self.old), (self.sources[1], self.new)
 
     @property
     def texts(self) -> tuple[str, str]:
@@ -81,7 +88,7 @@ def pattern(source: SourceCode, node: ast.AST) -> str:
     """
     if not isinstance(node, (ast.stmt, ast.expr)):
         return ast.unparse(node)
-    return _reindent(source, node, source.indent_of(node))
+    return moved(source.code(node), source.indent_of(node))
 
 
 def argument(source: SourceCode, node: ast.expr | ast.keyword) -> str:
@@ -90,30 +97,18 @@ def argument(source: SourceCode, node: ast.expr | ast.keyword) -> str:
         return f"**{pattern(source, node.value)}"
     # A keyword has the parentheses around its value, which that node has not.
     starts_line = not source.lines[node.lineno - 1][: node.col_offset].strip()
-    return _reindent(source, node, node.col_offset if starts_line else source.indent_of(node))
+    indent = node.col_offset if starts_line else source.indent_of(node)
+    return moved(source.code(node), indent)
 
 
 def with_instead(source: SourceCode, outer: ast.AST, inner: ast.AST, text: str) -> str:
     """The text of an expression or statement, with another text for an expression in it."""
-    code = source.code(outer).encode()
-    start = _offset(source, outer, inner.lineno, inner.col_offset)  # type: ignore[attr-defined]
-    end = _offset(source, outer, inner.end_lineno, inner.end_col_offset)  # type: ignore[attr-defined]
-    whole = (code[:start] + _INSTEAD.encode() + code[end:]).decode()
+    (first, last), (start, end) = bounds_of(outer), bounds_of(inner)
+    whole = f"{source.between(first, start)}{_INSTEAD}{source.between(end, last)}"
     return moved(whole, source.indent_of(outer)).replace(_INSTEAD, text)
 
 
 _INSTEAD = "vpatch_instead"
-
-
-def _offset(source: SourceCode, outer: ast.AST, line: int, column: int) -> int:
-    """Where a place of the file is in the code of a node, in bytes."""
-    first: int = outer.lineno  # type: ignore[attr-defined]
-    before = "".join(source.lines[first - 1 : line - 1]).encode()
-    return len(before) + column - outer.col_offset  # type: ignore[attr-defined, no-any-return]
-
-
-def _reindent(source: SourceCode, node: ast.AST, indent: int) -> str:
-    return moved(source.code(node), indent)
 
 
 def moved(code: str, indent: int) -> str:
@@ -161,9 +156,10 @@ def dedented(code: str) -> str:
     )
 
 
-def comments_of(code: str) -> list[str]:
-    """The comments of some code, in order."""
-    return [token.string for token in _tokens(code) if token.type == tokenize.COMMENT]
+def comments_of(code: str) -> list[tuple[int, str]]:
+    """The comments of some code in order, each with its line, counted from 1."""
+    tokens = (token for token in _tokens(code) if token.type == tokenize.COMMENT)
+    return [(token.start[0], token.string) for token in tokens]
 
 
 def tells(node: ast.AST) -> bool:
@@ -182,9 +178,7 @@ def call_patterns(pair: Pair) -> Iterator[tuple[str, str]]:
     old, new = pair.old, pair.new
     if not isinstance(old, ast.Call) or not isinstance(new, ast.Call):
         return
-    heads = [
-        pattern(source, call.func) for source, call in zip(pair.sources, (old, new), strict=True)
-    ]
+    heads = pattern(pair.sources[0], old.func), pattern(pair.sources[1], new.func)
     for neighbours in (False, True):
         olds, news = _arguments(pair, old, new, neighbours=neighbours)
         yield f"{heads[0]}({', '.join(olds)})", f"{heads[1]}({', '.join(news)})"
@@ -216,10 +210,10 @@ def _arguments(
             gap = ["...", texts[last - 1]] if last - first > 1 else [texts[last - 1]]
         olds += gap
         news += gap
-    return _without_doubles(olds), _without_doubles(news)
+    return with_single_gaps(olds), with_single_gaps(news)
 
 
-def _without_doubles(items: list[str]) -> list[str]:
+def with_single_gaps(items: Sequence[str]) -> list[str]:
     """One gap where several follow each other."""
     return [item for n, item in enumerate(items) if item != "..." or items[n - 1 : n] != ["..."]]
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from vpatch.changes.time_limit import TimeOverError
 from vpatch.deriving.candidate import Candidate, Case
 from vpatch.deriving.differences import CodeDifference, differences
-from vpatch.deriving.source_code import SourceCode, is_docstring, parsed
+from vpatch.deriving.source_code import SourceCode, is_docstring, parsed_if_python
 from vpatch.deriving.strategies import STRATEGIES
 from vpatch.deriving.texts import texts
 from vpatch.deriving.trial import Trial, same_code
@@ -82,7 +82,7 @@ def derive(
         except (SyntaxError, ValueError) as error:
             return _of_text(change, trial, f"the file is not plain Python: {error}")
         try:
-            return list(_of_python(change.path, *sources, trial, exact=exact))
+            return list(_of_python(*sources, trial, exact=exact))
         except (NotDerivedError, TimeOverError, UnavailableError):
             raise
         except Exception as error:  # noqa: BLE001 - one file must not cost all others
@@ -100,18 +100,12 @@ def _failure(what: str, where: str, error: Exception) -> str:
 
 def _of_text(change: FileChange, trial: Trial, why: str, *failures: str) -> list[DerivedEdit]:
     before, after = (_lines(text) for text in (change.before or b"", change.after))
-    edits = _as_text(change.path, before, (0, len(before)), after, trial, why)
+    edits = _as_text(before, (0, len(before)), after, trial, why)
     return [replace(edit, failures=failures) for edit in edits]
 
 
 def _as_text(
-    path: str,
-    now: list[str],
-    lines: tuple[int, int],
-    new: list[str],
-    trial: Trial,
-    why: str,
-    shift: int = 0,
+    now: list[str], lines: tuple[int, int], new: list[str], trial: Trial, why: str, shift: int = 0
 ) -> Iterator[DerivedEdit]:
     """Edits of text that replace `lines` of a file by `new`, one for each part that differs.
 
@@ -125,9 +119,9 @@ def _as_text(
         by_then = [*now[: lines[0]], *new[:other_first], *old[first:], *now[lines[1] :]]
         start = lines[0] + other_first
         changed = new[other_first:other_last]
-        candidate = _text_for(path, by_then, (start, start + last - first), changed, trial)
+        candidate = _text_for(by_then, (start, start + last - first), changed, trial)
         top = lines[0] + shift
-        yield DerivedEdit(path, candidate, (top + first + 1, top + last), why)
+        yield DerivedEdit(trial.path, candidate, (top + first + 1, top + last), why)
 
 
 def _with_glob(candidate: Candidate, glob: str, *, everywhere: bool = False) -> Candidate:
@@ -147,9 +141,8 @@ def _lines(content: bytes) -> list[str]:
     return re.findall(r"[^\n]*\n|[^\n]+", content.decode())
 
 
-def _text_for(
-    path: str, now: list[str], lines: tuple[int, int], new: list[str], trial: Trial
-) -> Candidate:
+def _text_for(now: list[str], lines: tuple[int, int], new: list[str], trial: Trial) -> Candidate:
+    path = trial.path
     content = "".join(now).encode()
     wanted = "".join([*now[: lines[0]], *new, *now[lines[1] :]]).encode()
     digest = hashlib.sha256(content + wanted).hexdigest()[:8]
@@ -167,16 +160,11 @@ def _text_for(
 
 def _docstrings(content: bytes) -> frozenset[str]:
     """The lines of docstrings; none of what is not Python, as half of a change may be."""
-    try:
-        tree = parsed(content)
-    except (SyntaxError, ValueError, RecursionError):
-        return frozenset()
     lines = _lines(content)
-    strings = [node for node in ast.walk(tree) if is_docstring(node)]
     return frozenset(
         line
-        for node in strings
-        if isinstance(node, ast.stmt)
+        for node in ast.walk(parsed_if_python(content))
+        if isinstance(node, ast.stmt) and is_docstring(node)
         for line in lines[node.lineno - 1 : node.end_lineno]
     )
 
@@ -198,7 +186,7 @@ def _why_no_text(content: bytes, wanted: bytes) -> str:
 
 
 def _of_python(
-    path: str, before: SourceCode, after: SourceCode, trial: Trial, *, exact: bool
+    before: SourceCode, after: SourceCode, trial: Trial, *, exact: bool
 ) -> Iterator[DerivedEdit]:
     for difference in differences(before, after):
         # Differences above this one are made already.
@@ -208,17 +196,17 @@ def _of_python(
         new = list(after.lines[top:bottom])
         content = "".join(now).encode()
         wanted = "".join([*after.lines[:bottom], *before.lines[end:]]).encode()
-        case = Case(path, difference, before, after)
+        case = Case(trial.path, difference, before, after)
         why = why_text(difference)
         choice = _by_meaning(case, trial, content, wanted, exact=exact)
         failures = tuple(choice.failures)
         if choice.candidate is None:
             lines = (top, top + end - start)
-            for edit in _as_text(path, now, lines, new, trial, why, shift=start - top):
+            for edit in _as_text(now, lines, new, trial, why, shift=start - top):
                 yield replace(edit, failures=failures)
         else:
             yield DerivedEdit(
-                path,
+                trial.path,
                 choice.candidate,
                 (start + 1, end),
                 gives=choice.gives,

@@ -107,8 +107,8 @@ class _Comparison:
         lefts, rights = old.statements[slice(*olds)], new.statements[slice(*news)]
         pairs: list[tuple[int, int]] = []
         for keys in (_same_code, _same_subject):
-            pairs = _more(pairs, [keys(s) for s in lefts], [keys(s) for s in rights])
-        pairs = _remaining(pairs, lefts, rights)
+            pairs = _pair_by_key(pairs, [keys(s) for s in lefts], [keys(s) for s in rights])
+        pairs = _pair_remaining(pairs, lefts, rights)
         return [(olds[0] + i, news[0] + j) for i, j in pairs]
 
     def _group(
@@ -187,37 +187,39 @@ def _same_subject(statement: Statement) -> str:
     return f"{kind} {about}"
 
 
-def _more(
+def _pair_by_key(
     known: Sequence[tuple[int, int]], lefts: Sequence[str], rights: Sequence[str]
 ) -> list[tuple[int, int]]:
     """Pairs with the same key between pairs that are known."""
-    pairs: list[tuple[int, int]] = []
-    i = j = 0
-    for at, new_at in [*known, (len(lefts), len(rights))]:
-        matcher = SequenceMatcher(None, lefts[i:at], rights[j:new_at], autojunk=False)
+    pairs = list(known)
+    for olds, news in _gaps(known, (len(lefts), len(rights))):
+        i, j = olds.start, news.start
+        matcher = SequenceMatcher(None, lefts[olds], rights[news], autojunk=False)
         for start, other, size in matcher.get_matching_blocks():
             pairs += [(i + start + k, j + other + k) for k in range(size)]
-        if at < len(lefts):
-            pairs.append((at, new_at))
-        i, j = at + 1, new_at + 1
-    return pairs
+    return sorted(pairs)
 
 
-def _remaining(
+def _pair_remaining(
     known: Sequence[tuple[int, int]], lefts: Sequence[Statement], rights: Sequence[Statement]
 ) -> list[tuple[int, int]]:
     """Pair what is left between pairs one by one, if there are as many on both sides."""
-    pairs: list[tuple[int, int]] = []
-    i = j = 0
-    for at, new_at in [*known, (len(lefts), len(rights))]:
-        if at - i == new_at - j:
+    pairs = list(known)
+    for olds, news in _gaps(known, (len(lefts), len(rights))):
+        if len(lefts[olds]) == len(rights[news]):
             pairs += [
-                (i + k, j + k)
-                for k in range(at - i)
-                if not isinstance(lefts[i + k].node, Definition)
-                and not isinstance(rights[j + k].node, Definition)
+                (olds.start + k, news.start + k)
+                for k, (one, other) in enumerate(zip(lefts[olds], rights[news], strict=True))
+                if not isinstance(one.node, Definition) and not isinstance(other.node, Definition)
             ]
-        if at < len(lefts):
-            pairs.append((at, new_at))
+    return sorted(pairs)
+
+
+def _gaps(
+    known: Sequence[tuple[int, int]], lengths: tuple[int, int]
+) -> Iterator[tuple[slice, slice]]:
+    """What lies between pairs, on the left and on the right."""
+    i = j = 0
+    for at, new_at in [*known, lengths]:
+        yield slice(i, at), slice(j, new_at)
         i, j = at + 1, new_at + 1
-    return pairs

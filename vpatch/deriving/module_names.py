@@ -6,14 +6,11 @@ import ast
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from vpatch.deriving.source_code import parsed
+from vpatch.deriving.source_code import Definition, Function, parsed
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-Function = ast.FunctionDef | ast.AsyncFunctionDef
-FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
-_DEFINITIONS = (*FUNCTIONS, ast.ClassDef)
 # How many modules hand a name on before it is defined.
 _MOST = 5
 
@@ -44,17 +41,13 @@ def imports_of(tree: ast.AST) -> ModuleImports:
             for alias in node.names:
                 root = alias.name.partition(".")[0]
                 imports.dotted[alias.asname or root] = alias.name if alias.asname else root
-                imports.statements[alias.asname or root] = f"import {_spelling(alias)}"
+                imports.statements[alias.asname or root] = f"import {ast.unparse(alias)}"
         elif isinstance(node, ast.ImportFrom) and not node.level:
             for alias in node.names:
                 local = alias.asname or alias.name
                 imports.dotted[local] = f"{node.module}.{alias.name}"
-                imports.statements[local] = f"from {node.module} import {_spelling(alias)}"
+                imports.statements[local] = f"from {node.module} import {ast.unparse(alias)}"
     return imports
-
-
-def _spelling(alias: ast.alias) -> str:
-    return f"{alias.name} as {alias.asname}" if alias.asname else alias.name
 
 
 def defined(tree: ast.Module, name: str) -> ast.stmt | None:
@@ -69,7 +62,7 @@ def defined(tree: ast.Module, name: str) -> ast.stmt | None:
 
 def names_of(node: ast.AST) -> list[str]:
     """Return the names that a definition or an assignment gives."""
-    if isinstance(node, _DEFINITIONS):
+    if isinstance(node, Definition):
         return [node.name]
     targets = node.targets if isinstance(node, ast.Assign) else []
     targets = [node.target] if isinstance(node, ast.AnnAssign) else targets
@@ -131,7 +124,7 @@ def bound_in(tree: ast.Module | Function) -> set[str]:
     nodes: list[ast.AST] = list(tree.body)
     while nodes:
         node = nodes.pop()
-        if isinstance(node, _DEFINITIONS):
+        if isinstance(node, Definition):
             names.add(node.name)
             continue
         if isinstance(node, (ast.Import, ast.ImportFrom)):

@@ -14,8 +14,10 @@ from vpatch.codemods.nesting import NestedTooDeeplyError
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-Definition = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
-Function = (ast.FunctionDef, ast.AsyncFunctionDef)
+Function = ast.FunctionDef | ast.AsyncFunctionDef
+Definition = Function | ast.ClassDef
+# A line, counted from 1, and a column in bytes.
+Position = tuple[int, int]
 _LINE = re.compile(r"[^\n]*\n|[^\n]+")
 
 
@@ -58,13 +60,12 @@ class HeadedBlock:
 class Block:
     """The statements of a block; `scope` is the qualified name of the definition it is in.
 
-    `owner` is the statement that has the block, None for the module, and `end` the line behind it.
+    `owner` is the statement that has the block, None for the module.
     """
 
     statements: tuple[Statement, ...]
     scope: tuple[str, ...]
     first: int
-    end: int
     owner: ast.AST | None = None
     # Whether the scope is a function, and not a class or the module.
     in_function: bool = False
@@ -89,33 +90,27 @@ class SourceCode:
             raise ValueError("it has line ends other than a line feed")
         _ = self.block
 
-    @property
-    def text(self) -> str:
-        return "".join(self.lines)
-
     @cached_property
     def _tree(self) -> ast.Module:
         return parsed(self.content)
 
     @cached_property
     def block(self) -> Block:
-        body = self._tree.body
-        return self._block(body, (), 0, len(self.lines), None, in_function=False)
+        return self._block(self._tree.body, (), 0, None, in_function=False)
 
     def lines_of(self, first: int, end: int) -> str:
         return "".join(self.lines[first:end])
 
     def code(self, node: ast.AST) -> str:
         """The code of an expression or statement, without what is in front of it in its line."""
-        first: int = node.lineno - 1  # type: ignore[attr-defined]
-        last: int = node.end_lineno - 1  # type: ignore[attr-defined]
-        start: int = node.col_offset  # type: ignore[attr-defined]
-        stop: int = node.end_col_offset  # type: ignore[attr-defined]
-        if first == last:
-            return self.lines[first].encode()[start:stop].decode()
-        middle = self.lines[first + 1 : last]
-        begun = self.lines[first].encode()[start:].decode()
-        return "".join([begun, *middle, self.lines[last].encode()[:stop].decode()])
+        return self.between(*bounds_of(node))
+
+    def between(self, start: Position, end: Position) -> str:
+        """The code from one position to another."""
+        lines = [line.encode() for line in self.lines[start[0] - 1 : end[0]]]
+        lines[-1] = lines[-1][: end[1]]
+        lines[0] = lines[0][start[1] :]
+        return b"".join(lines).decode()
 
     def indent_of(self, node: ast.AST) -> int:
         """The column at which the statement of a node begins."""
@@ -130,7 +125,7 @@ class SourceCode:
             if isinstance(node, (ast.stmt, ast.ExceptHandler)):
                 indents.update(
                     dict.fromkeys(
-                        range(_top(node) + 1, (node.end_lineno or 0) + 1), node.col_offset
+                        range(top_of(node) + 1, (node.end_lineno or 0) + 1), node.col_offset
                     )
                 )
         return indents
@@ -140,7 +135,6 @@ class SourceCode:
         nodes: list[ast.stmt],
         scope: tuple[str, ...],
         first: int,
-        end: int,
         owner: ast.AST | None,
         *,
         in_function: bool,
@@ -148,15 +142,15 @@ class SourceCode:
         statements: list[Statement] = []
         position = first
         for index, node in enumerate(nodes):
-            top = _top(node)
+            top = top_of(node)
             stop = node.end_lineno or top + 1
             follows = nodes[index + 1] if index + 1 < len(nodes) else None
-            shares = position > top or (follows is not None and _top(follows) < stop)
+            shares = position > top or (follows is not None and top_of(follows) < stop)
             shares |= self.lines[top][: _column(node)].strip() != ""
             parts = () if shares else tuple(self._parts(node, scope, in_function=in_function))
             statements.append(Statement(node, min(position, top), top, stop, parts, shares))
             position = stop
-        return Block(tuple(statements), scope, first, end, owner, in_function)
+        return Block(tuple(statements), scope, first, owner, in_function)
 
     def _parts(
         self, node: ast.stmt, scope: tuple[str, ...], *, in_function: bool
@@ -166,16 +160,15 @@ class SourceCode:
             in_function and not isinstance(node, ast.ClassDef)
         )
         blocks: list[HeadedBlock] = []
-        start = _top(node)
+        start = top_of(node)
         for owner, body in _bodies(node):
-            top = _top(body[0])
+            top = top_of(body[0])
             first = self._behind_header(top)
             if first <= start or self.lines[top][: _column(body[0])].strip():
                 return []  # on the line of its header
-            stop = body[-1].end_lineno or top + 1
-            block = self._block(body, inner, first, stop, owner, in_function=is_function)
+            block = self._block(body, inner, first, owner, in_function=is_function)
             blocks.append(HeadedBlock(owner, start, block))
-            start = stop
+            start = body[-1].end_lineno or top + 1
         return blocks
 
     def _behind_header(self, top: int) -> int:
@@ -205,7 +198,22 @@ def parsed(source: str | bytes) -> ast.Module:
         raise ValueError(str(error)) from error
 
 
-def _top(node: ast.stmt | ast.ExceptHandler) -> int:
+def parsed_if_python(source: str | bytes) -> ast.Module:
+    """Parse code as `parsed` does; what is not Python is a module without statements."""
+    try:
+        return parsed(source)
+    except (SyntaxError, ValueError, RecursionError):
+        return ast.Module([], [])
+
+
+def bounds_of(node: ast.AST) -> tuple[Position, Position]:
+    """Where the code of an expression or statement begins and ends."""
+    start = node.lineno, node.col_offset  # type: ignore[attr-defined]
+    return start, (node.end_lineno, node.end_col_offset)  # type: ignore[attr-defined]
+
+
+def top_of(node: ast.stmt | ast.ExceptHandler) -> int:
+    """The first line of a statement from 0, its decorators included."""
     decorators: list[ast.expr] = getattr(node, "decorator_list", [])
     return min([node.lineno, *(each.lineno for each in decorators)]) - 1
 

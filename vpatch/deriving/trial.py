@@ -6,7 +6,6 @@ import ast
 import json
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from pydantic import TypeAdapter, ValidationError
@@ -25,11 +24,11 @@ from vpatch.trust.decision import NOTHING
 from vpatch.util.scratch import scratch_folder
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from vpatch.codemods.bind import BoundEdit
     from vpatch.deriving.candidate import Candidate, Declared
-    from vpatch.source.tree import Pin, Tree
+    from vpatch.source.tree import Tree
 
 # What a candidate gives: the bytes of the source, the same code and comments in another layout, or
 # the same code alone.
@@ -47,7 +46,7 @@ class Trial:
 
     @cached_property
     def _alone(self) -> View:
-        return View(MemoryTree(self.pin, {self.path: b""}))
+        return View(MemoryTree(self.tree.pin, {self.path: b""}))
 
     @cached_property
     def _whole(self) -> View:
@@ -62,10 +61,6 @@ class Trial:
         texts = [text for pair in candidate.texts for text in pair]
         return glob_of_texts(self.path, self.tree, texts)
 
-    @property
-    def pin(self) -> Pin:
-        return self.tree.pin
-
     def verdict(self, candidate: Candidate, now: bytes, wanted: bytes) -> Verdict | None:
         """Say whether a candidate makes `wanted` of what the file is `now`.
 
@@ -78,7 +73,7 @@ class Trial:
             if edit.keys().isdisjoint(("text", "diff", "add-file"))
         ]
         edits = placed if len(placed) == len(candidate.edits) else list(candidate.edits)
-        bound = bound_edits(candidate, edits)
+        bound = bound_edits(edits, candidate.files)
         if bound is None:
             return None
         after = _run(bound, self._alone.over({self.path: now}), self.path)
@@ -90,7 +85,7 @@ class Trial:
 
     def everywhere(self, candidate: Candidate, now: bytes, wanted: bytes) -> bool:
         """Whether a candidate does the same without `files`: no other file has such a place."""
-        bound = bound_edits(candidate, candidate.edits)
+        bound = bound_edits(candidate.edits, candidate.files)
         if bound is None:
             return False
         after = _run(bound, self._whole.over({self.path: now}), self.path)
@@ -103,12 +98,11 @@ class Trial:
         return not any(result.mismatch or result.todo for result in results)
 
 
-def bound_edits(candidate: Candidate, edits: Sequence[Declared]) -> list[BoundEdit] | None:
-    """Bind edits with the files of a candidate; None if the vocabulary does not take them."""
-    with scratch_folder() as name:
-        folder = Path(name)
-        for file, content in candidate.files.items():
-            (folder / file).write_bytes(content)
+def bound_edits(edits: Sequence[Declared], files: Mapping[str, bytes]) -> list[BoundEdit] | None:
+    """Bind edits with files beside the patch; None if the vocabulary does not take them."""
+    with scratch_folder() as folder:
+        for name, content in files.items():
+            (folder / name).write_bytes(content)
         try:
             declared = [_EDIT.validate_json(json.dumps(edit)) for edit in edits]
             return [each for edit in declared for each in bind(edit, folder, NOTHING)]
@@ -145,7 +139,8 @@ def likeness(one: bytes, other: bytes, *, docstrings: bool = True) -> Verdict | 
         return None
     if dumps[0] != dumps[1]:
         return None
-    same = docstrings and comments_of(one.decode()) == comments_of(other.decode())
+    comments = [[text for _, text in comments_of(side.decode())] for side in (one, other)]
+    same = docstrings and comments[0] == comments[1]
     return "layout" if same else "code"
 
 

@@ -49,7 +49,7 @@ def run(folder, text, name="fix.py", files=FILES, at=DEFAULT_PLACE):
     script = folder / name
     script.write_text(text)
     tree = tree_of(files)
-    (change,) = from_script(script, tree, Stack(tree), at)
+    (change,) = from_script(script, Stack(tree), at)
     return change
 
 
@@ -121,7 +121,7 @@ from tests.commands.importing.test_sandbox import FILES, tree_of, from_script, S
 from vpatch.commands.importing.sources import script as script_source
 script_source._PRINTED = 1000
 tree = tree_of(FILES)
-(change,) = from_script(Path({str(folder / "fix.py")!r}), tree, Stack(tree), DEFAULT_PLACE)
+(change,) = from_script(Path({str(folder / "fix.py")!r}), Stack(tree), DEFAULT_PLACE)
 print("\\n".join(change.printed))
 """
             packages = os.pathsep.join([str(ROOT), sysconfig.get_path("purelib")])
@@ -349,7 +349,7 @@ def test_a_pipe_is_no_script(tmp_path):
     os.mkfifo(tmp_path / "fix.py")
     tree = tree_of(FILES)
     with fails("importing.unreadable", "not a regular file"):
-        from_script(tmp_path / "fix.py", tree, Stack(tree), DEFAULT_PLACE)
+        from_script(tmp_path / "fix.py", Stack(tree), DEFAULT_PLACE)
 
 
 @pytest.mark.parametrize(

@@ -28,7 +28,7 @@ def run(folder, text, name="fix.py", at=DEFAULT_PLACE):
     script = folder / name
     script.write_text(text)
     tree = tree_of(FILES)
-    return from_script(script, tree, Stack(tree), at)
+    return from_script(script, Stack(tree), at)
 
 
 def files_of(changes):

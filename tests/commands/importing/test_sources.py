@@ -231,7 +231,7 @@ def test_a_folder_with_numbers_is_taken_in_their_order(stack, tmp_path):
 )
 def test_the_folders_of_a_source_stay_out_of_the_patch(stack, where, origin):
     (change,) = [stack.take(DiffedChange(d.files, Message(), where, "fix")) for d in READ]
-    text = patch_yaml(change, [], notes={}, needed_in={"vllm": "<1"}, concerns={}, effect=None)
+    text = patch_yaml(change, [], notes={}, needed_in=("vllm", "<1"), concerns={}, effect=None)
     assert f'title: "Import {origin}"' in text
     assert f"Imported from {origin}." in text
     assert "ann" not in text

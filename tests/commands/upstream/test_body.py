@@ -119,7 +119,7 @@ def test_upstreams_bot_leaves_what_the_next_run_needs():
     assert "BEFORE SUBMITTING" not in cleaned
     assert facts_of(cleaned) == FACTS | {"commit": "abc"}
     again = update(cleaned, bodied(parts=PARTS | {"summary": "It cures more."}))
-    assert again.left == ()
+    assert again.unwritten == ()
     assert again.text.count("It cures more.") == 1
     assert "It cures.\n" not in again.text
 
@@ -139,7 +139,7 @@ def test_what_people_wrote_is_kept():
     edited = edited.replace("- [ ] **Code", "- [x] **Code")
     new = bodied(parts=PARTS | {"summary": "It cures more.", "claims": "- three"})
     found = update(edited, new)
-    assert found.left == ("Overview: a person wrote there, so it was left as it is",)
+    assert found.unwritten == ("Overview: a person wrote there, so it was left as it is",)
     assert "It cures, says Ann." in found.text
     assert "It cures more." not in found.text
     assert "Ann's own words." in found.text
@@ -152,7 +152,7 @@ def test_a_part_that_was_removed_stays_away():
     body = bodied()
     start, end = body.index("<!-- vpatch Claims"), body.index("end of Claims -->")
     found = update(body[:start] + body[end + len("end of Claims -->") :], bodied())
-    assert found.left == ("Claims: a person removed it, so it was left as it is",)
+    assert found.unwritten == ("Claims: a person removed it, so it was left as it is",)
     assert "- two" not in found.text
 
 
@@ -187,19 +187,19 @@ def test_what_looks_as_a_rule_or_a_marker_in_a_part():
     )
     assert "a: 1\n---\nb: 2" in body
     assert body.index("b: 2") < body.index("## Details") < body.index("\n---\nbox")
-    assert update(body, body).left == ()
+    assert update(body, body).unwritten == ()
 
 
 def test_upstreams_template_became_another():
     old, new = bodied("0.23.0"), bodied("0.33.0")
     found = update(old, new)
-    assert "Purpose: upstream's template has no such heading any more" in found.left[0]
+    assert "Purpose: upstream's template has no such heading any more" in found.unwritten[0]
     assert "It cures." in found.text
-    assert len(found.left) == 3 + 4
+    assert len(found.unwritten) == 3 + 4
 
 
 def test_a_body_by_hand_is_not_filled():
     found = update("By Ann.", bodied())
     assert found.text.endswith("By Ann.")
-    assert all("nothing in the body is vpatch's" in one for one in found.left)
-    assert len(found.left) == 4
+    assert all("nothing in the body is vpatch's" in one for one in found.unwritten)
+    assert len(found.unwritten) == 4

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from vpatch.commands.importing.merge import merged
+from vpatch.deriving.derive import BY_TEXT
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -25,6 +26,17 @@ class AssembledPatch:
 
     edits: tuple[Declared, ...]
     files: Mapping[str, bytes]
+
+    def notes(self, derived: Sequence[DerivedEdit]) -> dict[int, str]:
+        """Comments for edits by text, by their number: why no edit says it by meaning.
+
+        A diff may have got another name beside the patch.
+        """
+        numbers = [n for n, edit in enumerate(self.edits) if BY_TEXT & edit.keys()]
+        reasons = [each.why for each in derived if each.why is not None]
+        if len(numbers) != len(reasons):
+            return {}
+        return {n: f"{why}." for n, why in zip(numbers, reasons, strict=True)}
 
 
 def assemble(
@@ -47,7 +59,7 @@ def assemble(
         name = _free(file.path.rpartition("/")[2], file.after, files)
         files[name] = file.after
         edits.append({"add-file": file.path, "from": name})
-    placed = [(one.path, edit) for one in derived for edit in _renamed(one.candidate, files)]
+    placed = [(one.path, edit) for one in derived for edit in _rename_files(one.candidate, files)]
     edits += merged(placed, tree) if merge else [edit for _, edit in placed]
     new = {name: content for name, content in files.items() if there.get(name) != content}
     # Two places may need the same import.
@@ -55,7 +67,7 @@ def assemble(
     return AssembledPatch(tuple(distinct), new)
 
 
-def _renamed(candidate: Candidate, files: dict[str, bytes]) -> list[Declared]:
+def _rename_files(candidate: Candidate, files: dict[str, bytes]) -> list[Declared]:
     """The edits of a candidate, with the names that its files get beside the patch."""
     names = {}
     for name, content in candidate.files.items():
@@ -80,8 +92,8 @@ def _free(name: str, content: bytes, files: Mapping[str, bytes]) -> str:
     """A name that no other content has."""
     stem, dot, suffix = name.rpartition(".")
     number = 2
-    found = name
-    while found in _RESERVED or files.get(found, content) != content:
-        found = f"{stem}_{number}{dot}{suffix}" if dot else f"{name}_{number}"
+    free = name
+    while free in _RESERVED or files.get(free, content) != content:
+        free = f"{stem}_{number}{dot}{suffix}" if dot else f"{name}_{number}"
         number += 1
-    return found
+    return free

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import json
 from difflib import SequenceMatcher
-from itertools import islice
+from itertools import islice, takewhile
 from textwrap import dedent
 from typing import TYPE_CHECKING
 
@@ -16,7 +16,7 @@ from vpatch.codemods.pattern import parse_pattern
 from vpatch.commands.importing.concerns import files_defining, files_with_root, whole_lines
 from vpatch.commands.importing.whole_statements import whole_statements
 from vpatch.declare.edits import Predicate
-from vpatch.deriving.source_code import SourceCode, parsed
+from vpatch.deriving.source_code import SourceCode, parsed_if_python
 from vpatch.errors import UsageError
 from vpatch.planning.editing import probe
 from vpatch.planning.outline import is_python
@@ -54,14 +54,14 @@ def effect_of(
     ]
     edits = others or patch.edits
     for edit in edits:
-        found = list(_shown_by(edit, patch.files, after))
-        if not found:
+        shown = list(_effect_parts(edit, patch.files, after))
+        if not shown:
             return None
-        parts += found
+        parts += shown
     if len(parts) > _MOST_PARTS:
         return None
     parts = [one for one in {repr(one): one for one in parts}.values() if _holds(one, after)]
-    parts = [_placed(one, after) for one in parts]
+    parts = [_place(one, after) for one in parts]
     telling = [one for one in parts if _holds(one, before) is False]
     if len(telling) < len(edits):
         return None
@@ -70,7 +70,7 @@ def effect_of(
     return telling[0] if len(telling) == 1 else {"all": [*telling]}
 
 
-def _placed(part: Declared, after: View) -> Declared:
+def _place(part: Declared, after: View) -> Declared:
     """A part of an effect, in its file if others define such a class or function as well."""
     if "find" not in part or "files" in part:
         return part
@@ -128,14 +128,11 @@ def _only_imports(edit: Declared, files: Mapping[str, bytes]) -> bool:
             pass
         case _:
             return False
-    try:
-        body = parsed(code).body
-    except (SyntaxError, ValueError):
-        return False  # a pattern need not be Python
+    body = parsed_if_python(code).body  # a pattern need not be Python
     return bool(body) and all(isinstance(node, (ast.Import, ast.ImportFrom)) for node in body)
 
 
-def _shown_by(edit: Declared, files: Mapping[str, bytes], after: View) -> Iterator[Declared]:
+def _effect_parts(edit: Declared, files: Mapping[str, bytes], after: View) -> Iterator[Declared]:
     """What the new code of an edit looks like."""
     where: Declared = {key: edit[key] for key in ("within", "files") if key in edit}
     match edit:
@@ -155,27 +152,27 @@ def _shown_by(edit: Declared, files: Mapping[str, bytes], after: View) -> Iterat
             yield {"find": f"{head}(..., {', '.join(defaults)}, ...): ...", **where}
         case {"insert": dict(snippet)}:
             code = files[str(snippet["from"])].decode()
-            yield from _inserted(code, str(snippet.get("name", "")), _outer(edit, where))
+            yield from _insert_parts(code, str(snippet.get("name", "")), _outer(edit, where))
         case {"insert": str(code)}:
-            yield from _inserted(code, "", _outer(edit, where))
+            yield from _insert_parts(code, "", _outer(edit, where))
         case {"delete": str(code)}:
             yield {"none": [{"find": code, **where}]}
         case _:
-            yield from _shown_in_file(edit, files, after)
+            yield from _text_parts(edit, files, after)
 
 
-def _shown_in_file(edit: Declared, files: Mapping[str, bytes], after: View) -> Iterator[Declared]:
+def _text_parts(edit: Declared, files: Mapping[str, bytes], after: View) -> Iterator[Declared]:
     """What the new text of an edit looks like that does not go by meaning."""
     match edit:
         case {"text": {"replace": str(replace)}, "files": str(path)}:
-            yield from _whole(replace, path, after)
+            yield from _whole_texts(replace, path, after)
         case {"diff": str(name)}:
-            yield from _shown_by_hunk(files[name].decode(), after)
+            yield from _hunk_parts(files[name].decode(), after)
         case {"add-file": str(path), "from": str(file)}:
             yield from islice(whole_lines(files[file], path), 1)
 
 
-def _whole(text: str, glob: str, after: View) -> Iterator[Declared]:
+def _whole_texts(text: str, glob: str, after: View) -> Iterator[Declared]:
     """A text of the changed tree, with the rest of its statements."""
     for path in after.containing(text.encode(), [glob]):
         content = (after.read(path) or b"").decode(errors="replace")
@@ -187,12 +184,12 @@ def _whole(text: str, glob: str, after: View) -> Iterator[Declared]:
             yield {"text": whole, "files": glob}
 
 
-def _shown_by_hunk(diff: str, after: View) -> Iterator[Declared]:
+def _hunk_parts(diff: str, after: View) -> Iterator[Declared]:
     """The new lines of the one hunk of a diff, with those around them."""
     _, target, _, *lines = diff.splitlines(keepends=True)
     text = "".join(line[1:] for line in lines if line[0] in " +")
     if not any(line[0] == "\\" for line in lines):
-        yield from _whole(text, target.removeprefix("+++ b/").strip(), after)
+        yield from _whole_texts(text, target.removeprefix("+++ b/").strip(), after)
 
 
 def _outer(edit: Declared, where: Declared) -> Declared:
@@ -205,7 +202,7 @@ def _outer(edit: Declared, where: Declared) -> Declared:
     return where
 
 
-def _inserted(code: str, name: str, where: Declared) -> Iterator[Declared]:
+def _insert_parts(code: str, name: str, where: Declared) -> Iterator[Declared]:
     if name:
         word = "class" if f"class {name}" in code else "def"
         yield {"find": f"{word} {name}{'(...)' if word == 'def' else ''}: ...", **where}
@@ -214,12 +211,13 @@ def _inserted(code: str, name: str, where: Declared) -> Iterator[Declared]:
     for statement in source.block.statements:
         text = source.lines_of(statement.top, statement.end).strip()
         if statement.name is not None:
-            yield from _inserted(text, statement.name, where)
+            yield from _insert_parts(text, statement.name, where)
         elif not text.startswith(('"""', "'''", "import ", "from ")) and not statement.parts:
             yield {"find": text.replace("...", "(...)"), **where}
         elif isinstance(statement.node, ast.Try):
             body = statement.parts[0].body
-            yield from _inserted(dedent(source.lines_of(body.first, body.end)), "", where)
+            lines = source.lines_of(body.first, body.statements[-1].end)
+            yield from _insert_parts(dedent(lines), "", where)
         elif statement.parts:
             head = source.lines_of(statement.top, statement.parts[0].body.first).strip()
             yield {"find": f"{head}\n    ...", **where}
@@ -241,14 +239,10 @@ def claimed_range(needed: Mapping[Version, bool], origin: Version) -> str:
     known = sorted(needed)
     if origin not in needed:
         return f">={origin}"
-    at = known.index(origin)
-    first = last = at
-    while first > 0 and needed[known[first - 1]]:
-        first -= 1
-    while last + 1 < len(known) and needed[known[last + 1]]:
-        last += 1
-    claim = f">={known[first]}"
-    return claim if last + 1 == len(known) else f"{claim},<{known[last + 1]}"
+    earlier = takewhile(needed.get, reversed([version for version in known if version < origin]))
+    claim = f">={min([origin, *earlier])}"
+    end = next((version for version in known if version > origin and not needed[version]), None)
+    return claim if end is None else f"{claim},<{end}"
 
 
 def claimed_before(needed: Mapping[Version, bool], origin: Version) -> str:

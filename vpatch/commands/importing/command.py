@@ -147,7 +147,7 @@ def command(
     """
     context = open_context(offline=offline)
     if lift is not None:
-        _refuse_beside_lift(_given())
+        _refuse_beside_lift()
         lifted = lift_patch(context, lift, release_named(vllm, other))
         if as_json:
             return CommandResult(ImportOutput(patches=[], lifted=lifted))
@@ -181,22 +181,17 @@ def command(
     return code
 
 
-def _given() -> list[str]:
-    """The options on the command line, without those that every command has."""
+def _refuse_beside_lift() -> None:
+    """Refuse what is on the command line beside --lift, but for what it takes."""
     context = click.get_current_context()
-    return [
+    options = [
         param.opts[0] if isinstance(param, click.Option) else "a source"
         for param in context.command.params
         if param.expose_value
         and context.get_parameter_source(str(param.name)) is ParameterSource.COMMANDLINE
     ]
-
-
-def _refuse_beside_lift(given: list[str]) -> None:
-    others = [
-        one for one in given if one not in {"--lift", "--vllm", "--tree", "--offline", "--json"}
-    ]
-    if others:
+    taken = {"--lift", "--vllm", "--tree", "--offline", "--json"}
+    if others := [option for option in options if option not in taken]:
         raise UsageError(
             f"--lift changes a patch that is there, and does not take {', '.join(others)}",
             hint="write vpatch import --lift ID --vllm VERSION",

@@ -16,7 +16,7 @@ from vpatch.changes.paths import glob_of, glob_of_texts
 from vpatch.declare.edits import Predicate
 from vpatch.deriving.differences import differences
 from vpatch.deriving.module_names import imports_in, names_of, place_of
-from vpatch.deriving.source_code import SourceCode, parsed
+from vpatch.deriving.source_code import SourceCode, parsed_if_python
 from vpatch.planning.editing import probe
 from vpatch.planning.outline import is_python, outline
 
@@ -55,10 +55,10 @@ def concerns_of(files: Sequence[FileChange], before: View, after: View) -> Decla
     holding = [one for one in distinct if _holds_in(one, before, after)][:_MOST]
     if holding:
         return holding[0] if len(holding) == 1 else {"any": [*holding]}
-    kept = [definition_predicate(f.path, one, tree) for f in existing for one in _kept(f)]
-    lines = (line for file in existing for line in _kept_lines(file, tree))
-    kept.sort(key=_vagueness)
-    others = chain(kept, lines, _around(files, tree))
+    same = [definition_predicate(f.path, one, tree) for f in existing for one in _stable(f)]
+    same.sort(key=_vagueness)
+    lines = (line for file in existing for line in _unchanged_lines(file, tree))
+    others = chain(same, lines, _predicates_around(files, tree))
     return next((one for one in others if _holds_in(one, before, after)), _longest_line(tree))
 
 
@@ -72,7 +72,7 @@ def _holds_in(declared: Declared, *views: View) -> bool:
     return all(probe(predicate, view).holds for view in views)
 
 
-def _kept(file: FileChange) -> list[Definition]:
+def _stable(file: FileChange) -> list[Definition]:
     """What a file of Python defines before and after."""
     if not is_python(file.path):
         return []
@@ -86,12 +86,12 @@ def _changed_definitions(file: FileChange) -> Iterator[Definition]:
     Code that comes beside a definition changes no definition: a release without the neighbour is
     not one without the code.
     """
-    kept = {one.name: one for one in _kept(file)}
+    unchanged = {one.name: one for one in _stable(file)}
     try:
         sides = SourceCode(file.before or b""), SourceCode(file.after)
     except (SyntaxError, ValueError, RecursionError):
         return
-    for difference in differences(*sides) if kept else ():
+    for difference in differences(*sides) if unchanged else ():
         old, new = (
             [ast.dump(one.node) for one in side] for side in (difference.old, difference.new)
         )
@@ -101,12 +101,12 @@ def _changed_definitions(file: FileChange) -> Iterator[Definition]:
         for name in inner:
             parts = [*difference.scope, *([name] if name else [])]
             for depth in range(len(parts), 0, -1):
-                if ".".join(parts[:depth]) in kept:
-                    yield kept[".".join(parts[:depth])]
+                if ".".join(parts[:depth]) in unchanged:
+                    yield unchanged[".".join(parts[:depth])]
                     break
 
 
-def _kept_lines(file: FileChange, tree: Tree) -> Iterator[Declared]:
+def _unchanged_lines(file: FileChange, tree: Tree) -> Iterator[Declared]:
     """The lines that are whole statements before and after, the longest first."""
     after = set(map(str.strip, file.after.decode(errors="ignore").splitlines()))
     for one in whole_lines(file.before or b"", file.path):
@@ -129,32 +129,26 @@ def whole_lines(content: bytes, path: str) -> Iterator[Declared]:
 def _statements_of(text: str) -> set[str]:
     """The lines of Python that are statements of their own."""
     lines = text.splitlines()
-    try:
-        nodes = [node for node in ast.walk(parsed(text)) if isinstance(node, ast.stmt)]
-    except (SyntaxError, ValueError, RecursionError):
-        return set()
+    nodes = [node for node in ast.walk(parsed_if_python(text)) if isinstance(node, ast.stmt)]
     ones = {lines[n.lineno - 1].strip() for n in nodes if n.lineno == n.end_lineno}
     return {line for line in ones if not line.startswith(_PARTS)}
 
 
-def _around(files: Sequence[FileChange], tree: Tree) -> Iterator[Declared]:
+def _predicates_around(files: Sequence[FileChange], tree: Tree) -> Iterator[Declared]:
     """Predicates for new files: what they import of the tree, or else what is beside them."""
     paths = frozenset(tree.paths())
-    imported = (one for file in files for one in _imported(file, tree, paths))
+    imported = (one for file in files for one in _imported_definitions(file, tree, paths))
     beside = (one for file in files for one in _beside(file.path, tree, paths))
     return (definition_predicate(*place, tree) for place in chain(imported, beside))
 
 
-def _imported(
+def _imported_definitions(
     file: FileChange, tree: Tree, paths: frozenset[str]
 ) -> Iterator[tuple[str, Definition]]:
     """What a new file imports of the tree, that of its own folders first."""
     if not is_python(file.path):
         return
-    try:
-        dotted = imports_in(parsed(file.after), file.path)
-    except (SyntaxError, ValueError, RecursionError):
-        return
+    dotted = imports_in(parsed_if_python(file.after), file.path)
     own = file.path.split("/")
 
     def distance(name: str) -> int:
@@ -214,10 +208,10 @@ def definition_predicate(path: str, definition: Definition, tree: Tree) -> Decla
     pattern = str(pattern_of(definition))
     if (not scope or _tells(name)) and files_defining(pattern, tree) == {path}:
         return {"find": pattern}
-    found: Declared = {"find": pattern, **({"within": scope} if scope else {})}
+    predicate: Declared = {"find": pattern, **({"within": scope} if scope else {})}
     if scope and files_with_root(scope, tree) == {path}:
-        return found
-    return {**found, "files": glob_of(path, tree)}
+        return predicate
+    return {**predicate, "files": glob_of(path, tree)}
 
 
 def _tells(name: str) -> bool:

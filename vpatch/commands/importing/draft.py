@@ -10,12 +10,10 @@ from vpatch.commands.importing.assembly import AssembledPatch, assemble
 from vpatch.commands.importing.claims import effect_of
 from vpatch.commands.importing.concerns import concerns_of
 from vpatch.commands.importing.hunks import HunkCounts, count_hunks
-from vpatch.commands.importing.log_messages import messages_of, new_messages
-from vpatch.commands.importing.patch_yaml import AS_TEXT, patch_yaml
+from vpatch.commands.importing.patch_yaml import patch_yaml
 from vpatch.commands.importing.stale_comments import stale_comments
 from vpatch.declare.edits import Predicate
 from vpatch.deriving.derive import (
-    BY_TEXT,
     DOCSTRING,
     ONLY_COMMENTS,
     DerivedEdit,
@@ -59,6 +57,11 @@ class Draft:
     left_out: tuple[DerivedEdit, ...] = ()
 
     @property
+    def by_text(self) -> tuple[DerivedEdit, ...]:
+        """The edits that go by text, as none by meaning gives the same."""
+        return tuple(edit for edit in self.derived if edit.why is not None)
+
+    @property
     def inexact(self) -> tuple[DerivedEdit, ...]:
         """The edits that give the code in another layout, or without comments."""
         return tuple(edit for edit in self.derived if edit.gives is not None)
@@ -77,48 +80,42 @@ class Draft:
         text = patch_yaml(
             self.change,
             self.assembled.edits,
-            notes=self._notes(),
-            needed_in={self.tree.pin.tree: claim},
+            notes=self.assembled.notes(self.derived),
+            needed_in=(self.tree.pin.tree, claim),
             concerns=self.concerns,
             effect=self.effect,
             requires=requires,
             upstreamed_in=upstreamed_in,
-            messages=messages_of(self.change.files),
-            cured=new_messages(self.change.files),
         )
         (folder / DECLARATION).write_text(text, encoding="utf-8")
 
-    def write_example(
-        self, folder: Path, made: Mapping[str, bytes], *, merged: bool = False
-    ) -> None:
+    def write_example(self, folder: Path, files: Mapping[str, bytes], *, merged: bool) -> None:
         """Write the files that change, before and after, as an example of the patch.
 
         Args:
             folder: that of the patch.
-            made: what the patch makes of the files.
+            files: what the patch makes of the files that change.
             merged: the release has the change already, and is an example of that, too.
         """
         version = self.tree.pin.version
         before = {f.path: f.before for f in self.change.files if f.before is not None}
-        there = {file.path: file.after for file in self.change.files}
-        if not merged:
-            self._write_sides(folder, f"{State.NEEDED}-{version}", before, {**before, **made})
-            return
-        label = f"{State.NEEDED}-before-{version}"
-        self._write_sides(folder, label, before, {**before, **made})
-        self._write_sides(folder, f"{State.UPSTREAMED}-{version}", there, there)
+        label = f"{State.NEEDED}-before-{version}" if merged else f"{State.NEEDED}-{version}"
+        self._write_sides(folder, label, before, {**before, **files})
+        if merged:
+            there = {file.path: file.after for file in self.change.files}
+            self._write_sides(folder, f"{State.UPSTREAMED}-{version}", there, there)
 
     def _write_sides(
         self, folder: Path, label: str, before: Mapping[str, bytes], after: Mapping[str, bytes]
     ) -> None:
-        more = self._concerned(before)
+        more = self._concerned_files(before)
         for side, files in (("before", before), ("after", after)):
             for path, content in {**more, **files}.items():
                 place = folder / "examples" / label / side / path
                 place.parent.mkdir(parents=True, exist_ok=True)
                 place.write_bytes(content)
 
-    def _concerned(self, files: Mapping[str, bytes]) -> dict[str, bytes]:
+    def _concerned_files(self, files: Mapping[str, bytes]) -> dict[str, bytes]:
         """Files of the release without which some files would not concern the patch."""
         predicate = Predicate.model_validate_json(json.dumps(self.concerns))
         alone = View(MemoryTree(self.tree.pin, files))
@@ -128,16 +125,6 @@ class Draft:
                 break
             more[site.path] = self.tree.read(site.path)
         return more
-
-    def _notes(self) -> Mapping[int, str]:
-        """Comments for edits of text: why no edit says it by meaning."""
-        # A diff may have got another name beside the patch.
-        edits = [edit for edit in self.assembled.edits if BY_TEXT & edit.keys()]
-        textual = [each.why for each in self.derived if each.why is not None]
-        numbers = [n for n, edit in enumerate(self.assembled.edits) if edit in edits]
-        if len(numbers) != len(textual):
-            return {}
-        return {n: f"{AS_TEXT}{why}." for n, why in zip(numbers, textual, strict=True)}
 
 
 def draft(
@@ -157,6 +144,7 @@ def draft(
     Raises:
         UsageError: no edit of vpatch says a part of it.
     """
+    added = [file for file in change.files if file.before is None]
     derived: list[DerivedEdit] = []
     errors: list[VpatchError] = []
     for file in change.files:
@@ -170,16 +158,11 @@ def draft(
             errors.append(_not_derived(f"{file.path} is not UTF-8", change.where))
     if errors:
         raise combine(errors)
-    added = [file for file in change.files if file.before is None]
-    comments = [
-        replace(edit, why=edit.why or DOCSTRING)
-        for edit in derived
-        if edit.why in _SILENT or edit.changes_docstring
-    ]
+    silent = [edit for edit in derived if edit.why in _SILENT or edit.changes_docstring]
     left_out: list[DerivedEdit] = []
-    if not exact and not text and (added or len(comments) < len(derived)):
-        left_out = comments
-        derived = [e for e in derived if e.why not in _SILENT and not e.changes_docstring]
+    if not exact and not text and (added or len(silent) < len(derived)):
+        left_out = [replace(edit, why=edit.why or DOCSTRING) for edit in silent]
+        derived = [edit for edit in derived if edit not in silent]
     counts = count_hunks(change.files, derived, left_out)
     notes = (*change.notes, *stale_comments(change.files, derived, left_out))
     change = replace(change, notes=notes)
@@ -189,18 +172,14 @@ def draft(
         change = replace(change, files=files)
     assembled = assemble(added, derived, tree, merge=merge)
     before, after = View(tree), View(changed(tree, change))
-    silent = [
-        edit
-        for one in derived
-        if one.why == DOCSTRING or one.changes_docstring
-        for edit in one.candidate.edits
-    ]
+    docstrings = [one for one in derived if one.why == DOCSTRING or one.changes_docstring]
+    show_nothing = [edit for one in docstrings for edit in one.candidate.edits]
     return Draft(
         change,
         tuple(derived),
         assembled,
         concerns_of(change.files, before, after),
-        effect_of(assembled, before, after, silent),
+        effect_of(assembled, before, after, show_nothing),
         counts,
         tree,
         tuple(left_out),

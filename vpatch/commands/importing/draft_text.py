@@ -32,9 +32,9 @@ def imported_lines(one: ImportedPatch) -> Iterator[str]:
     elif kinds:
         yield f"  edits: {kinds}"
     yield from _not_by_meaning(draft)
-    for left in draft.change.aside:
-        count = f"{counted(left.hunks, 'hunk')}: " if left.hunks else ""
-        yield f"  left aside  {left.path}  {count}{left.why}"
+    for file in draft.change.aside:
+        count = f"{counted(file.hunks, 'hunk')}: " if file.hunks else ""
+        yield f"  left aside  {file.path}  {count}{file.why}"
     for doubt in draft.change.doubts:
         yield f"  look at  {doubt}"
     for line in draft.change.printed:
@@ -70,9 +70,8 @@ def _notes(one: ImportedPatch) -> Iterator[str]:
 
 def _not_by_meaning(draft: Draft) -> Iterator[str]:
     """What goes by text, gives less than the bytes, or is left out."""
-    for edit in draft.derived:
-        if edit.why is not None:
-            yield f"  {edit.kind}  {edit.path}:{edit.lines[0]}  {edit.why}"
+    for edit in draft.by_text:
+        yield f"  {edit.kind}  {edit.path}:{edit.lines[0]}  {edit.why}"
     for edit in draft.inexact:
         yield f"  {edit.gives}  {edit.path}:{edit.lines[0]}  {_GIVES[str(edit.gives)]}"
     for edit in draft.left_out:

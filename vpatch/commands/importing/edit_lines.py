@@ -41,7 +41,7 @@ def with_edits(text: str, instead: Mapping[int, EditsInstead], where: str) -> st
     data = _read(text)
     for number in sorted(instead, reverse=True):
         first, end, column = _lines_of(text, number, where)
-        while end > first + 1 and _is_comment("".join(lines), lines, end - 1):
+        while end > first + 1 and _is_comment(lines, end - 1):
             end -= 1
         top = first
         while top and lines[top - 1].strip().startswith(f"# {AS_TEXT}"):
@@ -91,24 +91,24 @@ def _not_lines(where: str) -> UsageError:
     )
 
 
-def _is_comment(text: str, lines: Sequence[str], number: int) -> bool:
+def _is_comment(lines: Sequence[str], number: int) -> bool:
     """Whether a line is blank or a comment: without it, the file says the same."""
     stripped = lines[number].strip()
     if stripped and not stripped.startswith("#"):
         return False
     try:
-        return bool(_read("".join([*lines[:number], *lines[number + 1 :]])) == _read(text))
+        without = _read("".join([*lines[:number], *lines[number + 1 :]]))
+        return bool(without == _read("".join(lines)))
     except YAMLError:
         return False
 
 
 def _comments_in(lines: Sequence[str], first: int, end: int, column: int) -> list[str]:
     """The comments on lines of their own in an edit that goes."""
-    text = "".join(lines)
     return [
         f"{' ' * column}{lines[number].strip()}\n"
         for number in range(first, end)
-        if lines[number].strip() and _is_comment(text, lines, number)
+        if lines[number].strip() and _is_comment(lines, number)
     ]
 
 

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections import Counter
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from vpatch.changes.change import FileChange
 from vpatch.codemods.bind import bind
 from vpatch.commands.importing.assembly import AssembledPatch, assemble
+from vpatch.commands.importing.edit_lines import EditsInstead
 from vpatch.declare.edits import DiffEdit, TextEdit
-from vpatch.deriving.candidate import Candidate
 from vpatch.deriving.derive import BY_TEXT, DerivedEdit, NotDerivedError, derive
 from vpatch.deriving.trial import bound_edits
 from vpatch.planning.editing import run_edit
@@ -23,8 +24,6 @@ if TYPE_CHECKING:
     from vpatch.library.patch import Patch
     from vpatch.source.tree import Tree
     from vpatch.trust.decision import Trust
-
-_NOT_TOGETHER = "the edits by meaning do not work together"
 
 
 @dataclass(frozen=True)
@@ -44,15 +43,28 @@ class LiftedEdit:
     why: str | None = None
 
     @property
-    def notes(self) -> dict[int, str]:
-        """Comments for the edits of text that are left, by their number among the edits."""
+    def instead(self) -> EditsInstead:
+        """What is in place of the edit, with comments for edits by text."""
         if self.assembled is None:
-            return {0: f"{self.why}."}
-        numbers = [n for n, edit in enumerate(self.assembled.edits) if BY_TEXT & edit.keys()]
-        reasons = [each.why for each in self.derived if each.why is not None]
-        if len(numbers) != len(reasons):
-            return {}
-        return {n: f"{why}." for n, why in zip(numbers, reasons, strict=True)}
+            return EditsInstead(None, {0: f"{self.why}."})
+        return EditsInstead(self.assembled.edits, self.assembled.notes(self.derived))
+
+    @property
+    def files(self) -> Mapping[str, bytes]:
+        """The files beside the patch that it needs besides those that are there."""
+        return self.assembled.files if self.assembled is not None else {}
+
+    @property
+    def becomes(self) -> Counter[str]:
+        """How many edits of each kind are in its place; none if it stays."""
+        return Counter(each.kind for each in self.derived if self.assembled is not None)
+
+    @property
+    def reasons(self) -> list[str]:
+        """Why it stays, or why a part of it is still text."""
+        if self.assembled is None:
+            return [str(self.why)]
+        return [each.why for each in self.derived if each.why is not None]
 
 
 def lifted_edits(
@@ -62,21 +74,21 @@ def lifted_edits(
 
     `beside` are the files beside the patch.
     """
-    found: list[LiftedEdit] = []
+    lifted: list[LiftedEdit] = []
     view = View(tree)
     taken = dict(beside)
     for number, declared in enumerate(patch.declaration.edits):
         before = view
-        view = _made(bind(declared, patch.folder, trust), before) or before
+        view = _run(bind(declared, patch.folder, trust), before) or before
         if isinstance(declared, (TextEdit, DiffEdit)):
             kind = "text" if isinstance(declared, TextEdit) else "diff"
-            one = _lifted(number, kind, before, view, taken)
-            taken |= one.assembled.files if one.assembled is not None else {}
-            found.append(one)
-    return found
+            one = _lift(number, kind, before, view, taken)
+            taken |= one.files
+            lifted.append(one)
+    return lifted
 
 
-def _made(edits: Sequence[BoundEdit], view: View) -> View | None:
+def _run(edits: Sequence[BoundEdit], view: View) -> View | None:
     """What edits make of a view; None where one does not fit."""
     for edit in edits:
         result = run_edit(edit, view)
@@ -86,30 +98,29 @@ def _made(edits: Sequence[BoundEdit], view: View) -> View | None:
     return view
 
 
-def _lifted(
+def _lift(
     number: int, kind: str, before: View, after: View, taken: Mapping[str, bytes]
 ) -> LiftedEdit:
     tree = ChangedTree(before.tree, before.files, frozenset())
     derived: list[DerivedEdit] = []
     changes = _changes(before, after)
-    first = changes[0]
-    line = _first_line(first)
+    staying = LiftedEdit(number, kind, changes[0].path, _first_line(changes[0]))
     for change in changes:
         if change.before is None:
-            why = f"it adds {change.path}"
-            return LiftedEdit(number, kind, first.path, line, why=why)
+            return replace(staying, why=f"it adds {change.path}")
         try:
             derived += derive(change, tree, exact=True)
         except NotDerivedError as error:
-            return LiftedEdit(number, kind, first.path, line, why=str(error))
+            return replace(staying, why=str(error))
+    staying = replace(staying, derived=tuple(derived))
     if all(each.kind in BY_TEXT for each in derived):
         reasons = dict.fromkeys(str(each.why) for each in derived)
-        return LiftedEdit(number, kind, first.path, line, tuple(derived), why=", ".join(reasons))
+        return replace(staying, why=", ".join(reasons))
     for merge in (True, False):
         assembled = assemble([], derived, tree, merge=merge, taken=taken)
         if _gives(assembled, {**taken, **assembled.files}, before, after):
-            return LiftedEdit(number, kind, first.path, line, tuple(derived), assembled)
-    return LiftedEdit(number, kind, first.path, line, tuple(derived), why=_NOT_TOGETHER)
+            return replace(staying, assembled=assembled)
+    return replace(staying, why="the edits by meaning do not work together")
 
 
 def _changes(before: View, after: View) -> list[FileChange]:
@@ -130,6 +141,6 @@ def _gives(
     assembled: AssembledPatch, files: Mapping[str, bytes], before: View, after: View
 ) -> bool:
     """Whether edits make of a view what the edit by text makes of it."""
-    bound = bound_edits(Candidate("", assembled.edits, files), assembled.edits)
-    made = None if bound is None else _made(bound, before)
-    return made is not None and _changes(after, made) == _changes(made, after) == []
+    bound = bound_edits(assembled.edits, files)
+    view = None if bound is None else _run(bound, before)
+    return view is not None and _changes(after, view) == _changes(view, after) == []

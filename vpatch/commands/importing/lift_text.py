@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os.path
-from collections import Counter
 from typing import TYPE_CHECKING
 
 from vpatch.console.output import style
@@ -26,8 +25,7 @@ def lifted_lines(one: LiftedPatch) -> Iterator[str]:
         if edit.assembled is None:
             yield f"  stays   {place}  {edit.why}"
             continue
-        kinds = Counter(each.kind for each in edit.derived)
-        becomes = ", ".join(f"{number} {kind}" for kind, number in kinds.most_common())
+        becomes = ", ".join(f"{number} {kind}" for kind, number in edit.becomes.most_common())
         yield f"  lifted  {place}  becomes {becomes}"
         for each in edit.derived:
             if each.why is not None:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import secrets
 import shutil
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from vpatch.commands.importing.edit_lines import EditsInstead, with_edits
+from vpatch.commands.importing.edit_lines import with_edits
 from vpatch.commands.importing.lift import LiftedEdit, lifted_edits
+from vpatch.commands.importing.proof import failure_of_second, without_requires
 from vpatch.declare.edits import DiffEdit, TextEdit
 from vpatch.errors import UsageError
 from vpatch.library.loading import load_patch
@@ -19,10 +18,11 @@ from vpatch.planning.state import State, overall_changes
 from vpatch.source.memory import ChangedTree
 from vpatch.trust.decision import EVERYTHING
 from vpatch.util.directories import remove, replace_dir
+from vpatch.util.scratch import staging_folder
 from vpatch.workspace.selection import with_required
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
     from pathlib import Path
 
     from vpatch.library.patch import Patch
@@ -104,8 +104,8 @@ class _Lift:
         return self.tree.pin.version or self.tree.pin.label
 
     def run(self) -> LiftedPatch:
-        made = plan([*self.required, self.patch], self.tree, answers=self.context.answers)
-        (decision,) = (one for one in made.decisions if one.patch.id == self.patch.id)
+        series = plan([*self.required, self.patch], self.tree, answers=self.context.answers)
+        (decision,) = (one for one in series.decisions if one.patch.id == self.patch.id)
         if decision.state is not State.NEEDED:
             raise UsageError(
                 f"the patch {self.patch.id!r} is {decision.state} on {self._version}: "
@@ -120,37 +120,28 @@ class _Lift:
         tree = ChangedTree(self.tree, files, frozenset(one.id for one in self.required))
         beside = {p.name: p.read_bytes() for p in self.patch.folder.iterdir() if p.is_file()}
         edits = lifted_edits(self.patch, tree, self.context.trust, beside)
-        with self._staging() as staging:
-            chosen, removed = self._proven(edits, tree, wanted, staging)
+        # For what is not proven yet.
+        with staging_folder(self.patch.folder.parent, "lifting") as staging:
+            chosen, removed = self._prove(edits, tree, wanted, staging)
             replace_dir(staging / self.patch.id, self.patch.folder, staging / "before")
         folder = self.patch.folder
         return LiftedPatch(self.patch.id, folder, self._version, tuple(chosen), removed)
 
-    @contextmanager
-    def _staging(self) -> Iterator[Path]:
-        """A hidden folder beside the patch, for what is not proven yet."""
-        folder = self.patch.folder.parent / f".lifting-{secrets.token_hex(4)}"
-        folder.mkdir()
-        try:
-            yield folder
-        finally:
-            remove(folder)
-
-    def _proven(
+    def _prove(
         self, edits: Sequence[LiftedEdit], tree: Tree, wanted: dict[str, bytes], staging: Path
     ) -> tuple[list[LiftedEdit], tuple[str, ...]]:
         """Write what holds in a copy: all edits, or else those that hold one by one."""
         failure, removed = self._try(edits, tree, wanted, staging)
         if failure is None:
             return list(edits), removed
-        chosen = [_staying(one, "") if one.assembled is not None else one for one in edits]
+        chosen = [_stay(one, "") if one.assembled is not None else one for one in edits]
         for at, one in enumerate(edits):
             if one.assembled is None:
                 continue
             before, chosen[at] = chosen[at], one
             failure, removed = self._try(chosen, tree, wanted, staging)
             if failure is not None:
-                chosen[at] = _staying(before, f"with edits by meaning, {failure}")
+                chosen[at] = _stay(before, f"with edits by meaning, {failure}")
         failure, removed = self._try(chosen, tree, wanted, staging)
         if failure is not None:
             raise UsageError(
@@ -169,41 +160,36 @@ class _Lift:
         remove(folder)
         shutil.copytree(self.patch.folder, folder, symlinks=True)
         where = str(self.patch.folder / DECLARATION)
-        instead = {
-            one.number: EditsInstead(one.assembled.edits if one.assembled else None, one.notes)
-            for one in edits
-        }
         text = (folder / DECLARATION).read_bytes().decode()
-        (folder / DECLARATION).write_bytes(with_edits(text, instead, where).encode())
+        text = with_edits(text, {one.number: one.instead for one in edits}, where)
+        (folder / DECLARATION).write_bytes(text.encode())
         for one in edits:
-            for name, content in (one.assembled.files if one.assembled else {}).items():
+            for name, content in one.files.items():
                 (folder / name).write_bytes(content)
         # The code in the copy is that of the patch. If the user did not trust that, its state was
         # not `needed`.
-        made = load_patch(folder, EVERYTHING)
-        used = {path.name for v in made.variants for edit in v.edits for path in edit.uses}
-        before = {path.name for v in self.patch.variants for e in v.edits for path in e.uses}
-        removed = tuple(sorted(before - used))
+        lifted = load_patch(folder, EVERYTHING)
+        removed = tuple(sorted(_used_files(self.patch) - _used_files(lifted)))
         for name in removed:
             (folder / name).unlink()
-        return self._failure(made, tree, wanted), removed
+        return self._failure(lifted, tree, wanted), removed
 
     def _failure(self, patch: Patch, tree: Tree, wanted: dict[str, bytes]) -> str | None:
         """Apply a patch twice. The first time it must give the bytes, the second time nothing."""
-        alone = replace(patch, declaration=patch.declaration.model_copy(update={"requires": ()}))
-        answers = self.context.answers
+        alone, answers = without_requires(patch), self.context.answers
         (first,) = plan([alone], tree, answers=answers).decisions
         if first.state is not State.NEEDED:
             return f"the patch is {first.state}: {first.reason}"
-        made = {path: change.after for path, change in first.changes.items()}
-        if made != wanted:
+        files = {path: change.after for path, change in first.changes.items()}
+        if files != wanted:
             return "the patch does not give the same bytes"
-        after = ChangedTree(tree, made, frozenset([patch.id]))
-        (again,) = plan([alone], after, answers=answers).decisions
-        if again.state is not State.APPLIED or again.changes:
-            return f"applied twice, the patch is {again.state}: {again.reason}"
-        return None
+        return failure_of_second(alone, tree, files, answers)
 
 
-def _staying(edit: LiftedEdit, why: str) -> LiftedEdit:
+def _used_files(patch: Patch) -> set[str]:
+    """The names of the files that edits of a patch use."""
+    return {path.name for variant in patch.variants for e in variant.edits for path in e.uses}
+
+
+def _stay(edit: LiftedEdit, why: str) -> LiftedEdit:
     return replace(edit, assembled=None, why=why)

@@ -7,7 +7,7 @@ import re
 from difflib import SequenceMatcher
 from typing import TYPE_CHECKING
 
-from vpatch.deriving.source_code import parsed
+from vpatch.deriving.source_code import parsed_if_python
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -27,28 +27,28 @@ def messages_of(files: Sequence[FileChange]) -> list[str]:
 
     What only the new lines say is a symptom of nothing: a tree without the patch has no such line.
     """
-    found: list[list[str]] = [[], []]
+    removed: list[str] = []
+    led_to: list[str] = []
     for file in files:
-        if file.before is None or not file.path.endswith(".py"):
-            continue
-        lines = _changed(file.before, file.after)
-        for number, some in enumerate((lines, _led_to(file.before, lines))):
-            found[number] += _messages(file.before, some)
-    return list(dict.fromkeys([*found[0], *found[1]]))
+        if file.before is not None and file.path.endswith(".py"):
+            lines = _changed_lines(file.before, file.after)
+            removed += _messages(file.before, lines)
+            led_to += _messages(file.before, _lines_led_to(file.before, lines))
+    return list(dict.fromkeys([*removed, *led_to]))
 
 
 def new_messages(files: Sequence[FileChange]) -> list[str]:
     """What only a file with the change may say: of a tree without it, that is not a symptom."""
-    found: list[str] = []
+    messages: list[str] = []
     for file in files:
         if file.path.endswith(".py"):
             before = file.before or b""
-            new = _messages(file.after, _changed(file.after, before))
-            found += [text for text in new if text.encode() not in before]
-    return found
+            new = _messages(file.after, _changed_lines(file.after, before))
+            messages += [text for text in new if text.encode() not in before]
+    return messages
 
 
-def _changed(before: bytes, after: bytes) -> set[int]:
+def _changed_lines(before: bytes, after: bytes) -> set[int]:
     """The lines of a file that it has not after the change, counted from 1."""
     sides = before.split(b"\n"), after.split(b"\n")
     lines: set[int] = set()
@@ -58,29 +58,21 @@ def _changed(before: bytes, after: bytes) -> set[int]:
     return lines
 
 
-def _led_to(content: bytes, lines: set[int]) -> set[int]:
+def _lines_led_to(content: bytes, lines: set[int]) -> set[int]:
     """The lines of the blocks to which conditions in some lines lead."""
-    try:
-        tree = parsed(content)
-    except (SyntaxError, ValueError, RecursionError):
-        return set()
-    found: set[int] = set()
-    for node in ast.walk(tree):
+    led_to: set[int] = set()
+    for node in ast.walk(parsed_if_python(content)):
         if isinstance(node, (ast.If, ast.While)) and not lines.isdisjoint(
             range(node.lineno, (node.test.end_lineno or node.lineno) + 1)
         ):
-            direct = [one for one in node.body if not hasattr(one, "body")]
-            for one in direct:
-                found.update(range(one.lineno, (one.end_lineno or one.lineno) + 1))
-    return found
+            for one in node.body:
+                if not hasattr(one, "body"):
+                    led_to.update(range(one.lineno, (one.end_lineno or one.lineno) + 1))
+    return led_to
 
 
 def _messages(content: bytes, lines: set[int]) -> Iterator[str]:
-    try:
-        tree = parsed(content)
-    except (SyntaxError, ValueError):
-        return
-    for node in ast.walk(tree):
+    for node in ast.walk(parsed_if_python(content)):
         for text in _texts(node):
             if lines.isdisjoint(range(text.lineno, (text.end_lineno or text.lineno) + 1)):
                 continue

@@ -6,7 +6,6 @@ import json
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from vpatch.deriving.candidate import Candidate
 from vpatch.deriving.trial import bound_edits
 from vpatch.planning.editing import run_edit
 from vpatch.planning.view import View
@@ -29,15 +28,15 @@ def merged(edits: Sequence[Placed], tree: Tree) -> list[Declared]:
     one_for: dict[str, Declared] = {}
     for key, members in groups.items():
         if len(members) > 1 and any(verb in members[0][1] for verb in _MERGED):
-            found = next((each for each in _ways(members) if _fits(each, members, tree)), None)
-            if found is not None:
-                one_for[key] = found
-    kept: list[Declared] = []
+            one = next((each for each in _ways(members) if _fits(each, members, tree)), None)
+            if one is not None:
+                one_for[key] = one
+    fewer: list[Declared] = []
     for _, edit in edits:
         instead = one_for.get(_key(edit), edit)
-        if instead not in kept or instead is edit:
-            kept.append(instead)
-    return kept
+        if instead not in fewer or instead is edit:
+            fewer.append(instead)
+    return fewer
 
 
 def _key(edit: Declared) -> str:
@@ -67,7 +66,7 @@ def _fits(edit: Declared, members: Sequence[Placed], tree: Tree) -> bool:
 
     A place that is done counts, too: an older release may have it undone.
     """
-    bound = bound_edits(Candidate("", (edit,)), [edit])
+    bound = bound_edits([edit], {})
     if not bound:
         return False
     result = run_edit(bound[0], View(tree))

@@ -2,20 +2,13 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal, Self
+from typing import Literal
 
-from pydantic import AliasPath, BeforeValidator, Field
+from pydantic import AliasPath, Field
 
 from vpatch.console.document import OutputModel, read_from
 from vpatch.planning.state import State
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from vpatch.commands.importing.lift import LiftedEdit
-    from vpatch.deriving.derive import DerivedEdit
 
 
 class TextualEditOutput(OutputModel):
@@ -61,13 +54,6 @@ class OnReleaseOutput(OutputModel):
     """What `git apply -3` makes of the original diff."""
 
 
-def _as_text(edits: Iterable[DerivedEdit]) -> list[DerivedEdit]:
-    return [edit for edit in edits if edit.why is not None]
-
-
-_TextualEdits = Annotated[list[TextualEditOutput], BeforeValidator(_as_text)]
-
-
 class ImportedPatchOutput(OutputModel):
     """A patch that was imported."""
 
@@ -84,7 +70,7 @@ class ImportedPatchOutput(OutputModel):
     other_hunks: int = read_from("draft.counts.others")
     edits: dict[str, int] = read_from("draft.counts.kinds")
     """How many edits of each kind there are."""
-    as_text: _TextualEdits = read_from("draft.derived")
+    as_text: list[TextualEditOutput] = read_from("draft.by_text")
     left_out: list[LeftOutChangeOutput] = read_from("draft.left_out")
     aside: list[AsideOutput] = read_from("draft.change.aside")
     requires: list[str]
@@ -108,23 +94,8 @@ class LiftedEditOutput(OutputModel):
     kind: Literal["text", "diff"]
     becomes: dict[str, int]
     """How many edits of each kind are in its place; none if it stays."""
-    why: list[str]
+    why: list[str] = read_from("reasons")
     """Why it stays, or a part of it is still text: sentences for people."""
-
-    @classmethod
-    def of(cls, edit: LiftedEdit) -> Self:
-        derived = edit.derived if edit.assembled is not None else ()
-        return cls(
-            path=edit.path,
-            line=edit.line,
-            kind=edit.kind,
-            becomes=Counter(each.kind for each in derived),
-            why=[each.why for each in _as_text(derived)] if derived else [str(edit.why)],
-        )
-
-
-def _lifted(edits: Iterable[LiftedEdit]) -> list[LiftedEditOutput]:
-    return [LiftedEditOutput.of(edit) for edit in edits]
 
 
 class LiftedPatchOutput(OutputModel):
@@ -134,7 +105,7 @@ class LiftedPatchOutput(OutputModel):
     folder: Path
     version: str
     """The release by which it was lifted and proven."""
-    edits: Annotated[list[LiftedEditOutput], BeforeValidator(_lifted)]
+    edits: list[LiftedEditOutput]
     removed: list[str]
     """Files beside the patch that no edit uses any more."""
 

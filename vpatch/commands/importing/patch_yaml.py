@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import io
 import re
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from ruamel.yaml import YAML
 from ruamel.yaml.comments import CommentedMap, CommentedSeq
 from ruamel.yaml.error import YAMLError
 from ruamel.yaml.scalarstring import DoubleQuotedScalarString, LiteralScalarString
+
+from vpatch.commands.importing.log_messages import messages_of, new_messages
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -31,41 +34,36 @@ _MOST_SYMPTOMS = 3
 _UNKNOWN = "write what people see without the patch, as it is in a log"
 
 
-def patch_yaml(  # noqa: PLR0913
+def patch_yaml(
     change: SourceChange,
     edits: Sequence[Declared],
     *,
     notes: Mapping[int, str],
-    needed_in: Mapping[str, str],
+    needed_in: tuple[str, str],
     concerns: Declared,
     effect: Declared | None,
     requires: Sequence[str] = (),
     upstreamed_in: str | None = None,
-    messages: Sequence[str] = (),
-    cured: Sequence[str] = (),
 ) -> str:
     """Return the text of patch.yaml.
 
     What the source does not say is a proposal, and has a comment that says so. `notes` are comments
-    above edits, by their number. `upstreamed_in` is the first release that has the change.
-    `messages` are what the code raises and logs before the change, and `cured` what it says only
-    after it.
+    above edits by text, by their number. `needed_in` is a tree, and the claim for it.
+    `upstreamed_in` is the first release that has the change.
     """
-    message = change.message
+    message, (tree, claim) = change.message, needed_in
     title = message.title or f"Import {change.origin}"
     why = message.body or f"Imported from {change.origin}. Write which failure it cures."
     document = CommentedMap()
     document["id"] = change.id
     document["title"] = DoubleQuotedScalarString(title)
     document["why"] = _block(why)
-    document["symptoms"] = CommentedSeq(_symptoms(message.body, messages, cured))
-    document["needed-in"] = CommentedMap(
-        {tree: DoubleQuotedScalarString(claim) for tree, claim in needed_in.items()}
-    )
+    document["symptoms"] = CommentedSeq(_symptoms(change))
+    document["needed-in"] = CommentedMap({tree: DoubleQuotedScalarString(claim)})
     document["concerns"] = _plain(concerns)
     if effect is not None:
         document["effect"] = _plain(effect)
-    document["edits"] = _listed(edits, notes)
+    document["edits"] = _edit_list(edits, notes)
     if requires:
         document["requires"] = CommentedSeq(requires)
     document["remove-when"] = (
@@ -75,34 +73,32 @@ def patch_yaml(  # noqa: PLR0913
     )
     for key in ("symptoms", "needed-in", "concerns", "effect", "remove-when"):
         if key in document:
-            why = _why_bounded(needed_in, upstreamed_in) if key == "needed-in" else ""
+            why = _why_bounded(claim, upstreamed_in) if key == "needed-in" else ""
             document.yaml_set_comment_before_after_key(key, before=_PROPOSED + why)
-    text = _dumped(document)
-    return text + _threads(message.threads, upstreamed_in)
+    return _dump(document) + _threads(message.threads, upstreamed_in)
 
 
-def _why_bounded(needed_in: Mapping[str, str], upstreamed_in: str | None) -> str:
+def _why_bounded(claim: str, upstreamed_in: str | None) -> str:
     """Why the claim ends before a release, as a further line of its comment."""
-    ends = [claim.rpartition("<")[2] for claim in needed_in.values() if "<" in claim]
-    if not ends:
+    _, is_bounded, end = claim.rpartition("<")
+    if not is_bounded:
         return ""
     if upstreamed_in is not None:
-        return f"\nIt ends before {ends[0]}, which has the change already."
-    return f"\nIt ends before {ends[0]}: the patch was neither needed nor in conflict there."
+        return f"\nIt ends before {end}, which has the change already."
+    return f"\nIt ends before {end}: the patch was neither needed nor in conflict there."
 
 
 def edits_yaml(edits: Sequence[Declared], notes: Mapping[int, str], indent: int) -> str:
     """Return edits as a list, with each dash in a column; `notes` are the reasons of text edits."""
-    heads = {number: f"{AS_TEXT}{note}" for number, note in notes.items()}
-    text = _dumped(CommentedMap({"edits": _listed(edits, heads)})).partition("\n")[2]
+    text = _dump(CommentedMap({"edits": _edit_list(edits, notes)})).partition("\n")[2]
     lines = text.splitlines(keepends=True)
     return "".join(" " * indent + line[2:] if line.strip() else line for line in lines)
 
 
-def _listed(edits: Sequence[Declared], notes: Mapping[int, str]) -> CommentedSeq:
-    listed = CommentedSeq([_ordered(edit) for edit in edits])
+def _edit_list(edits: Sequence[Declared], notes: Mapping[int, str]) -> CommentedSeq:
+    listed = CommentedSeq([_order_keys(edit) for edit in edits])
     for index, note in notes.items():
-        listed.yaml_set_comment_before_after_key(index, before=note, indent=2)
+        listed.yaml_set_comment_before_after_key(index, before=f"{AS_TEXT}{note}", indent=2)
     return listed
 
 
@@ -121,7 +117,7 @@ def _threads(threads: Sequence[str], upstreamed_in: str | None) -> str:
     )
 
 
-def _dumped(document: CommentedMap) -> str:
+def _dump(document: CommentedMap) -> str:
     yaml = YAML()
     yaml.width = _WIDTH
     yaml.indent(mapping=2, sequence=4, offset=2)
@@ -130,28 +126,30 @@ def _dumped(document: CommentedMap) -> str:
     return text.getvalue()
 
 
-def _symptoms(body: str, messages: Sequence[str], cured: Sequence[str]) -> list[Any]:
+def _symptoms(change: SourceChange) -> list[str]:
     """Proposals: what the source says of failures, and then what the code says before the change.
 
     The source may tell of messages that are new, too: those are not symptoms.
     """
-    said = [
+    cured = new_messages(change.files)
+    failures = [
         line.strip()
-        for line in body.splitlines()
+        for line in change.message.body.splitlines()
         if _SYMPTOM.search(line) and not any(text in line for text in cured)
     ]
-    others = [text for text in messages if not any(text in line for line in said)]
-    found = [*said[:_MOST_SYMPTOMS], *others][:_MOST_SYMPTOMS]
-    return [DoubleQuotedScalarString(line) for line in found] or [_UNKNOWN]
+    logged = messages_of(change.files)
+    others = [text for text in logged if not any(text in line for line in failures)]
+    symptoms = [*failures[:_MOST_SYMPTOMS], *others][:_MOST_SYMPTOMS]
+    return [DoubleQuotedScalarString(line) for line in symptoms] or [_UNKNOWN]
 
 
-def _ordered(edit: Declared) -> CommentedMap:
+def _order_keys(edit: Declared) -> CommentedMap:
     known = sorted(edit, key=lambda key: _ORDER.index(key) if key in _ORDER else len(_ORDER))
-    found = CommentedMap({key: _plain(edit[key]) for key in known})
+    ordered = CommentedMap({key: _plain(edit[key]) for key in known})
     for key in ("insert", "replace-body"):
-        if isinstance(found.get(key), CommentedMap):
-            found[key].fa.set_flow_style()
-    return found
+        if isinstance(ordered.get(key), CommentedMap):
+            ordered[key].fa.set_flow_style()
+    return ordered
 
 
 def _plain(value: Any) -> Any:
@@ -173,9 +171,8 @@ def _block(text: str) -> str:
     yaml.width = _WIDTH
     # Tabs, and blanks at the ends of lines, get lost in some blocks.
     yaml.dump({"text": block}, dumped)
-    try:
-        kept = yaml.load(dumped.getvalue())["text"] == text
-    except YAMLError:
-        kept = False
-    found: str = block if kept else DoubleQuotedScalarString(text)
-    return found
+    is_same = False
+    with suppress(YAMLError):
+        is_same = yaml.load(dumped.getvalue())["text"] == text
+    scalar: str = block if is_same else DoubleQuotedScalarString(text)
+    return scalar

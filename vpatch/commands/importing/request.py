@@ -74,12 +74,6 @@ class ImportedPatch:
         return self.draft.change.id
 
     @property
-    def is_partial(self) -> bool:
-        """Whether a part of the source is not in the patch, or may not be."""
-        change = self.draft.change
-        return bool(change.doubts) or any(left.lost for left in change.aside)
-
-    @property
     def unrecognised(self) -> OnRelease | None:
         """What the patch is in the release that has it already, if that is not `upstreamed`."""
         own = (one for one in self.releases if one.version == self.upstreamed_in)
@@ -88,7 +82,9 @@ class ImportedPatch:
     @property
     def needs_a_person(self) -> bool:
         """Whether something of the source is not in the patch, or is not recognised."""
-        return self.is_partial or self.unrecognised is not None
+        change = self.draft.change
+        is_partial = bool(change.doubts) or any(file.lost for file in change.aside)
+        return is_partial or self.unrecognised is not None
 
 
 def release_named(vllm: str | None, tree: str | None) -> TreeSpec:

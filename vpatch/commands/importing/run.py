@@ -11,15 +11,16 @@ from vpatch.commands.importing.comparison import ReleaseComparison
 from vpatch.commands.importing.draft import Draft, changed, draft
 from vpatch.commands.importing.proof import (
     ImportProof,
-    fits_alone,
+    decisions_alone,
     give_together,
-    loaded,
     proven,
 )
 from vpatch.commands.importing.request import ImportedPatch
 from vpatch.errors import ManyErrors, UsageError, VpatchError, combine
+from vpatch.library.loading import load_patch
 from vpatch.planning.plan import plan
 from vpatch.planning.state import State
+from vpatch.trust.decision import NOTHING
 from vpatch.workspace.examples import run_examples
 
 if TYPE_CHECKING:
@@ -66,12 +67,12 @@ class ImportRun:
         task.done()
         if errors:
             raise combine(errors)
-        drafts, proofs, notes = self._provable(drafts)
+        drafts, proofs, notes = self._make_provable(drafts)
         requires = self._requires(drafts)
         if self.release is not None:
-            drafts = self._recognised(drafts, requires)
+            drafts = self._recognise(drafts, requires)
             proofs = self._proofs(drafts, _chain(drafts))
-        return self._compared(drafts, proofs, requires, notes)
+        return self._compare(drafts, proofs, requires, notes)
 
     @property
     def _comparison(self) -> ReleaseComparison:
@@ -83,11 +84,10 @@ class ImportRun:
     def _proofs(
         self, drafts: Sequence[Draft], requires: Mapping[str, Sequence[str]]
     ) -> list[ImportProof]:
-        self._write(drafts, requires)
-        patches = self._loaded(drafts)
+        patches = self._write(drafts, requires)
         return proven(patches, drafts, self.tree, self.context.answers)
 
-    def _loaded(self, drafts: Sequence[Draft]) -> list[Patch]:
+    def _load(self, drafts: Sequence[Draft]) -> list[Patch]:
         """The patches of drafts that were written.
 
         Raises:
@@ -96,17 +96,18 @@ class ImportRun:
         patches: list[Patch] = []
         for one in drafts:
             try:
-                patches += loaded(self.staging, [one])
+                patches.append(load_patch(self.staging / one.change.id, NOTHING))
             except VpatchError as error:
                 raise _unwritable(one, error) from error
         return patches
 
-    def _write(self, drafts: Sequence[Draft], requires: Mapping[str, Sequence[str]]) -> None:
+    def _write(self, drafts: Sequence[Draft], requires: Mapping[str, Sequence[str]]) -> list[Patch]:
         for one in drafts:
             needed = requires.get(one.change.id, ())
             one.write(self.staging / one.change.id, self._comparison.claim(()), needed)
+        return self._load(drafts)
 
-    def _provable(
+    def _make_provable(
         self, drafts: list[Draft]
     ) -> tuple[list[Draft], list[ImportProof], dict[str, str]]:
         """The drafts, each as text if its edits by meaning do not work together."""
@@ -125,7 +126,7 @@ class ImportRun:
                         notes[change.id] = f"imported as text, as by meaning {proof.failure}"
             proofs = self._proofs(drafts, _chain(drafts))
         errors: list[VpatchError] = [
-            _refused(one, proof.failure)
+            _refusal(one, proof.failure)
             for one, proof in zip(drafts, proofs, strict=True)
             if proof.failure is not None
         ]
@@ -138,35 +139,33 @@ class ImportRun:
         chain = _chain(drafts)
         if not any(chain.values()):
             return chain
-        self._write(drafts, {})
-        patches = sorted(self._loaded(drafts), key=lambda patch: patch.id)
+        patches = sorted(self._write(drafts, {}), key=lambda patch: patch.id)
         files = {file.path: file.after for one in drafts for file in one.change.files}
         answers = self.context.answers
         if not give_together(patches, files, self.tree, answers):
             return chain
-        return {
-            patch.id: () if fits_alone(patch, self.tree, answers) else chain[patch.id]
-            for patch in patches
-        }
+        alone = [plan([patch], self.tree, answers=answers).decisions[0] for patch in patches]
+        fit = {decision.patch.id for decision in alone if decision.state is State.NEEDED}
+        return {name: () if name in fit else needed for name, needed in chain.items()}
 
-    def _recognised(
+    def _recognise(
         self, drafts: Sequence[Draft], requires: Mapping[str, Sequence[str]]
     ) -> list[Draft]:
         """The drafts, each with edits and an effect that recognise the release which has it."""
-        found = list(drafts)
-        for number in range(len(found)):
-            if self._is_recognised(found, number, requires):
+        recognised = list(drafts)
+        for number in range(len(recognised)):
+            if self._is_recognised(recognised, number, requires):
                 continue
-            for other in self._telling(found, number):
-                tried = [*found[:number], other, *found[number + 1 :]]
+            for other in self._alternatives(recognised, number):
+                tried = [*recognised[:number], other, *recognised[number + 1 :]]
                 if self._is_recognised(tried, number, requires):
                     proofs = self._proofs(tried, _chain(tried))
                     if not any(proof.failure for proof in proofs):
-                        found = tried
+                        recognised = tried
                         break
-        return found
+        return recognised
 
-    def _telling(self, drafts: Sequence[Draft], number: int) -> Iterator[Draft]:
+    def _alternatives(self, drafts: Sequence[Draft], number: int) -> Iterator[Draft]:
         """Other drafts of a change, with more edits or with an effect by text."""
         one = drafts[number]
         below = self._below([each.change for each in drafts[:number]])
@@ -188,25 +187,18 @@ class ImportRun:
         """Whether a patch is `upstreamed` in the release that has it."""
         if self.release is None:
             return False
-        self._write(drafts, requires)
-        patches = self._loaded(drafts)
-        ids = {patch.id for patch in patches}
-        answers = self.context.answers
-        made = plan(
-            patches, self.release, findings_for="none", alone=ids, answers=answers, shapes=False
-        )
-        states = {decision.patch.id: decision.state for decision in made.decisions}
-        return states[drafts[number].change.id] is State.UPSTREAMED
+        patches = self._write(drafts, requires)
+        decisions = decisions_alone(patches, self.release, self.context.answers)
+        return decisions[drafts[number].change.id].state is State.UPSTREAMED
 
-    def _compared(
+    def _compare(
         self,
         drafts: Sequence[Draft],
         proofs: Sequence[ImportProof],
         requires: Mapping[str, tuple[str, ...]],
         notes: Mapping[str, str],
     ) -> list[ImportedPatch]:
-        self._write(drafts, requires)
-        patches = self._loaded(drafts)
+        patches = self._write(drafts, requires)
         comparison = self._comparison
         rows = comparison.rows(patches, drafts)
         imported = []
@@ -224,7 +216,7 @@ class ImportRun:
             folder = self.staging / one.change.id
             own = None if self.release is None else self.release.pin.version
             imported.append(ImportedPatch(one, folder, proof, needed, releases, tuple(more), own))
-        self._loaded(drafts)
+        self._load(drafts)
         return imported
 
     def _write_example(
@@ -237,7 +229,7 @@ class ImportRun:
             return
         folder = self.staging / one.change.id
         one.write_example(folder, proof.files, merged=merged)
-        for result in run_examples(self._loaded([one])[0]):
+        for result in run_examples(self._load([one])[0]):
             if result.failures:
                 shutil.rmtree(folder / "examples" / result.name)
                 yield f"no example {result.name}: {result.failures[0]}"
@@ -247,15 +239,15 @@ class ImportRun:
 
 def _chain(drafts: Sequence[Draft]) -> dict[str, tuple[str, ...]]:
     """For each patch the earlier ones that change a file of it."""
-    found: dict[str, tuple[str, ...]] = {}
+    earlier: dict[str, tuple[str, ...]] = {}
     for number, one in enumerate(drafts):
         own = {file.path for file in one.change.files}
-        found[one.change.id] = tuple(
+        earlier[one.change.id] = tuple(
             other.change.id
             for other in drafts[:number]
             if own & {file.path for file in other.change.files}
         )
-    return found
+    return earlier
 
 
 def _unwritable(one: Draft, error: VpatchError) -> VpatchError:
@@ -276,7 +268,7 @@ def _unwritable(one: Draft, error: VpatchError) -> VpatchError:
     )
 
 
-def _refused(one: Draft, failure: str) -> VpatchError:
+def _refusal(one: Draft, failure: str) -> VpatchError:
     return VpatchError(
         f"vpatch would not apply the imported patch {one.change.id!r}: {failure}",
         where=one.change.where,

@@ -66,17 +66,22 @@ def new_patch(folder: Path, patch_id: str) -> Path:
     # As a whole: what is in the folder of patches must be one.
     with staging_folder(folder, patch_id) as staging:
         (staging / DECLARATION).write_text(_TEMPLATE.format(id=patch_id), encoding="utf-8")
-        try:
-            staging.rename(place)
-        except OSError as error:
-            if error.errno in PRESENT:
-                raise present(place) from error
-            raise
+        put_patch(staging, place)
     return place
 
 
-# What a system answers where another run was faster, or somebody wrote there.
-PRESENT = frozenset({errno.EEXIST, errno.ENOTEMPTY, errno.ENOTDIR})
+def put_patch(folder: Path, place: Path) -> None:
+    """Move the folder of a patch to its place.
+
+    Raises:
+        UsageError: another run was faster, or somebody wrote a patch there.
+    """
+    try:
+        folder.rename(place)
+    except OSError as error:
+        if error.errno in {errno.EEXIST, errno.ENOTEMPTY, errno.ENOTDIR}:
+            raise present(place) from error
+        raise
 
 
 def present(place: Path) -> UsageError:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import io
-import tokenize
 from typing import TYPE_CHECKING
+
+from vpatch.deriving.code import comments_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -26,8 +26,8 @@ def stale_comments(
     for file in files:
         if file.before is None or not file.path.endswith(".py"):
             continue
-        comments = _comments(file.before)
-        kept = set(_comments(file.after).values())
+        comments = dict(comments_of(file.before.decode("utf-8-sig")))
+        remaining = {text for _, text in comments_of(file.after.decode("utf-8-sig"))}
         starts = {edit.lines[0] for edit in edits if edit.path == file.path}
         ranges = [
             edit.lines
@@ -36,17 +36,8 @@ def stale_comments(
         ]
         ranges += [e.lines for e in edits if e.path == file.path and e.gives == "code"]
         for line in sorted({n for first, last in ranges for n in range(first, last + 1)}):
-            if line in comments and comments[line] not in kept:
+            if line in comments and comments[line] not in remaining:
                 yield (
                     f"{file.path}:{line}: the code beside this comment changes, and the comment "
                     f"stays: {comments[line]}; --exact takes that of the source"
                 )
-
-
-def _comments(source: bytes) -> dict[int, str]:
-    """The comments of a file by their lines, counted from 1; none of what Python cannot read."""
-    try:
-        tokens = list(tokenize.tokenize(io.BytesIO(source).readline))
-    except (tokenize.TokenError, SyntaxError, ValueError):
-        return {}
-    return {token.start[0]: token.string for token in tokens if token.type == tokenize.COMMENT}

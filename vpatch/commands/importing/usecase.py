@@ -13,7 +13,7 @@ from vpatch.changes.time_limit import limited_time
 from vpatch.changes.undo import FittedChanges, fitted
 from vpatch.commands.importing.request import kind_of, release_named
 from vpatch.commands.importing.run import ImportRun
-from vpatch.commands.importing.scaffold import PRESENT, present, refuse_wrong_id
+from vpatch.commands.importing.scaffold import present, put_patch, refuse_wrong_id
 from vpatch.commands.importing.sources.module import from_module
 from vpatch.commands.importing.sources.pull import from_pull
 from vpatch.commands.importing.sources.script import DEFAULT_PLACE, from_script
@@ -126,18 +126,16 @@ def _refuse_useless(request: ImportRequest) -> None:
             "edits by meaning where they keep every byte",
             code="cli.conflicting-options",
         )
-    if request.only and request.kind != "module":
-        raise UsageError(
-            "--only would have no effect without --from-module",
-            hint="leave it out, or name the module with --from-module",
-            code="cli.unused-option",
-        )
-    if request.seen_at is not None and request.kind != "script":
-        raise UsageError(
-            "--at would have no effect without --run",
-            hint="leave it out, or name the script with --run",
-            code="cli.unused-option",
-        )
+    for option, is_there, kind, source in (
+        ("--only", bool(request.only), "module", "--from-module"),
+        ("--at", request.seen_at is not None, "script", "--run"),
+    ):
+        if is_there and request.kind != kind:
+            raise UsageError(
+                f"{option} would have no effect without {source}",
+                hint=f"leave it out, or name the {kind} with {source}",
+                code="cli.unused-option",
+            )
 
 
 def _read_files(request: ImportRequest, source: Path, tree: Tree) -> list[SourceChange]:
@@ -153,7 +151,7 @@ def _read_files(request: ImportRequest, source: Path, tree: Tree) -> list[Source
     if request.kind == "tree":
         return from_tree(source, stack)
     if request.kind == "script":
-        return from_script(source, tree, stack, request.seen_at or DEFAULT_PLACE)
+        return from_script(source, stack, request.seen_at or DEFAULT_PLACE)
     return from_module(source, stack, request.only)
 
 
@@ -178,21 +176,17 @@ def _refuse_present(changes: Sequence[SourceChange], folder: Path) -> None:
         raise combine(errors)
 
 
-def _put_in_place(made: list[ImportedPatch], staging: Path, folder: Path) -> list[ImportedPatch]:
+def _put_in_place(
+    imported: list[ImportedPatch], staging: Path, folder: Path
+) -> list[ImportedPatch]:
     """Move the proven patches to their place; none of them stays if one cannot be moved."""
     moved: list[Path] = []
     try:
-        for one in made:
-            try:
-                (staging / one.id).rename(folder / one.id)
-            except OSError as error:
-                # Another import was faster, or somebody wrote a patch there.
-                if error.errno in PRESENT:
-                    raise present(folder / one.id) from error
-                raise
+        for one in imported:
+            put_patch(staging / one.id, folder / one.id)
             moved.append(folder / one.id)
     except BaseException:
         for path in moved:
             shutil.rmtree(path, ignore_errors=True)
         raise
-    return [replace(one, folder=folder / one.id) for one in made]
+    return [replace(one, folder=folder / one.id) for one in imported]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import textwrap
 
-from vpatch.deriving.source_code import parsed
+from vpatch.deriving.source_code import parsed, top_of
 
 # A longer text would differ in every other release.
 _MOST_LINES = 30
@@ -32,20 +32,18 @@ def whole_statements(content: str, first: int, last: int, *, python: bool) -> st
     except (SyntaxError, ValueError, RecursionError):
         return None
     units, blocks = [_unit(node) for node in nodes], [_lines_of(node) for node in nodes]
-    span = _widened((first, last), units)
+    span = _widen((first, last), units)
     while not _is_whole("".join(lines[slice(*span)])):
         around = [one for one in blocks if one[0] <= span[0] and span[1] <= one[1] and one != span]
         if not around:
             return None
         # A line such as `else:` is nothing without all of its statement.
-        span = _widened(min(around, key=lambda one: one[1] - one[0]), units)
+        span = _widen(min(around, key=lambda one: one[1] - one[0]), units)
     return "".join(lines[slice(*span)]) if span[1] - span[0] <= _MOST_LINES else None
 
 
 def _lines_of(node: ast.stmt) -> Span:
-    decorators: list[ast.expr] = getattr(node, "decorator_list", [])
-    top = min([node.lineno, *(one.lineno for one in decorators)])
-    return top - 1, node.end_lineno or node.lineno
+    return top_of(node), node.end_lineno or node.lineno
 
 
 def _unit(node: ast.stmt) -> tuple[Span, int]:
@@ -59,7 +57,7 @@ def _unit(node: ast.stmt) -> tuple[Span, int]:
     return (top, max(head, top + 1)), head + 1
 
 
-def _widened(span: Span, units: list[tuple[Span, int]]) -> Span:
+def _widen(span: Span, units: list[tuple[Span, int]]) -> Span:
     """The span with all that its lines need."""
     while True:
         met = [(own, end) for own, end in units if own[0] < span[1] and span[0] < own[1]]

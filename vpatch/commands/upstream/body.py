@@ -39,10 +39,10 @@ _SECTIONS: dict[str, tuple[Part, ...]] = {
 
 @dataclass(frozen=True)
 class Updated:
-    """A body brought up to date; `left` are parts that were not written, and why."""
+    """A body brought up to date; `unwritten` are parts that stay as they were, and why."""
 
     text: str
-    left: tuple[str, ...] = ()
+    unwritten: tuple[str, ...] = ()
 
 
 def render(
@@ -57,23 +57,22 @@ def render(
 
     `facts` are for the next run: they are in a comment. Parts without text are left out.
     """
-    left = {name: _harmless(part) for name, part in parts.items() if part}
+    remaining = {name: _harmless(part) for name, part in parts.items() if part}
     sections: Mapping[str, Sequence[Part]] = template.sections if template else _SECTIONS
     text = text if template else "\n\n".join(f"## {name}" for name in _SECTIONS)
     lines = text.replace("\r\n", "\n").rstrip("\n").split("\n") if text else []
-    kinds = list(_kinds(lines))
     filled: list[str] = []
     rule = None
-    for line, kind in zip(lines, kinds, strict=True):
+    for line, kind in zip(lines, _kinds(lines), strict=True):
         if kind == "rule" and rule is None:
             rule = len(filled)
         filled.append(line)
-        chosen = [name for name in sections.get(kind.removeprefix("# "), ()) if name in left]
+        chosen = [name for name in sections.get(kind.removeprefix("# "), ()) if name in remaining]
         if chosen:
-            block = _block(kind.removeprefix("# "), [left.pop(name) for name in chosen])
+            block = _block(kind.removeprefix("# "), [remaining.pop(name) for name in chosen])
             filled += ["", *block.split("\n")]
-    if left:
-        rest = [_REST_HEADING, "", *_block(_REST, list(left.values())).split("\n"), ""]
+    if remaining:
+        rest = [_REST_HEADING, "", *_block(_REST, list(remaining.values())).split("\n"), ""]
         # Before a template's closing rule and checklist, or at the end.
         at = len(filled) if rule is None else rule
         filled[at:at] = rest if at < len(filled) or not filled else ["", *rest]
@@ -106,49 +105,49 @@ def _harmless(part: str) -> str:
 
 def update(old: str, new: str) -> Updated:
     """Put the parts of a new body into an old one, and leave all else of the old as it is."""
-    fresh = {found["name"]: found[0] for found in _BLOCK.finditer(new)}
-    left: dict[str, str] = {}
+    fresh = {block["name"]: block[0] for block in _BLOCK.finditer(new)}
+    unwritten: dict[str, str] = {}
     there: set[str] = set()
 
-    def replaced(found: re.Match[str]) -> str:
-        name = found["name"]
+    def replaced(block: re.Match[str]) -> str:
+        name = block["name"]
         there.add(name)
-        if _digest(found["text"]) != found["digest"]:
-            left[name] = "a person wrote there"
+        if _digest(block["text"]) != block["digest"]:
+            unwritten[name] = "a person wrote there"
         elif name not in fresh:
-            left[name] = "upstream's template has no such heading any more"
+            unwritten[name] = "upstream's template has no such heading any more"
         else:
             return fresh[name]
-        return found[0]
+        return block[0]
 
     text = _BLOCK.sub(replaced, old.replace("\r\n", "\n"))
     why = "a person removed it" if there else "nothing in the body is vpatch's"
-    left |= {name: why for name in fresh if name not in there}
+    unwritten |= {name: why for name in fresh if name not in there}
     facts = _FACTS.search(new)
     if facts is not None:
         text, count = _FACTS.subn(lambda _: facts[0], text, count=1)
         text = text if count else f"{facts[0]}\n{text}"
-    said = (f"{_called(name)}: {reason}, so it was left as it is" for name, reason in left.items())
-    return Updated(text, tuple(said))
-
-
-def _called(name: str) -> str:
-    return "what has no heading" if name == _REST else name
+    called = {_REST: "what has no heading"}
+    sentences = (
+        f"{called.get(name, name)}: {reason}, so it was left as it is"
+        for name, reason in unwritten.items()
+    )
+    return Updated(text, tuple(sentences))
 
 
 def facts_of(body: str) -> dict[str, str]:
     """Return what an earlier run noted in a body; nothing where it did not write it."""
-    found = _FACTS.search(body.replace("\r\n", "\n"))
-    if found is None:
+    comment = _FACTS.search(body.replace("\r\n", "\n"))
+    if comment is None:
         return {}
-    pairs = (line.partition(": ") for line in found["facts"].splitlines())
+    pairs = (line.partition(": ") for line in comment["facts"].splitlines())
     return {name: value for name, _, value in pairs}
 
 
 def with_fact(body: str, name: str, value: str) -> str:
     """Return a body that `render` made with one more fact for the next run."""
     return _FACTS.sub(
-        lambda found: f"<!-- vpatch:\n{found['facts']}\n{name}: {value} -->", body, count=1
+        lambda comment: f"<!-- vpatch:\n{comment['facts']}\n{name}: {value} -->", body, count=1
     )
 
 

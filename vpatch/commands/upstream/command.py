@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections import Counter
 from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -100,7 +101,7 @@ def command(
         proposed = propose(proposal, context.progress)
         if as_json:
             code = ExitCode.FINDINGS if proposed.fails else ExitCode.CLEAN
-            return CommandResult(UpstreamPrOutput.of(proposed), code)
+            return CommandResult(UpstreamPrOutput.model_validate(proposed), code)
         _print(proposed)
         if not sending or not proposed.passes:
             if sending:
@@ -130,8 +131,8 @@ def _refuse_unfit(*, offline: bool, on: str | None, as_json: bool) -> None:
 
 
 def _print(proposed: Proposed) -> None:
-    target = proposed.target
-    render.print_pin(proposed.base, f"for {target.repository}:{target.branch}")
+    target = proposed.context.target
+    render.print_pin(proposed.context.tree.pin, f"for {target.repository}:{target.branch}")
     if proposed.files:
         click.echo(f"branch  {proposed.branch}")
         click.echo(f"title   {proposed.title}")
@@ -150,20 +151,19 @@ def _print(proposed: Proposed) -> None:
     _heading("gates")
     # What was not asked for one reason is told together: there is no more to say of it.
     idle = [gate for gate in proposed.gates if gate.verdict == "not asked" and gate.hint is None]
-    told = [gate for gate in proposed.gates if gate not in idle]
-    width = max(len(gate.name) for gate in told)
-    for gate in told:
+    answered = [gate for gate in proposed.gates if gate not in idle]
+    width = max(len(gate.name) for gate in answered)
+    for gate in answered:
         _print_gate(gate, width)
     if idle:
         names = ", ".join(gate.name for gate in idle)
-        first, *more = _lines(f"{names}: {idle[0].said}", 11)
+        first, *more = _lines(f"{names}: {idle[0].reason}", 11)
         click.echo(f"{style('not asked', fg='yellow')}  {first}")
         for line in more:
             click.echo(f"{'':<11}{line}")
-    failed = sum(gate.verdict == "fail" for gate in proposed.gates)
-    unasked = sum(gate.verdict == "not asked" for gate in proposed.gates)
-    passed = len(proposed.gates) - failed - unasked
-    rest = f", {unasked} not asked" if unasked else ""
+    counts = Counter(gate.verdict for gate in proposed.gates)
+    rest = f", {counts['not asked']} not asked" if counts["not asked"] else ""
+    passed, failed = counts["pass"], counts["fail"]
     click.echo(f"{passed} of {len(proposed.gates)} gates pass, {failed} fail{rest}")
 
 
@@ -174,7 +174,7 @@ def _heading(text: str) -> None:
 def _print_gate(gate: Gate, width: int) -> None:
     verdict = style(f"{gate.verdict:<9}", fg=_COLOURS[gate.verdict])
     indent = " " * (9 + 2 + width + 2)
-    first, *more = _lines(gate.said, len(indent))
+    first, *more = _lines(gate.reason, len(indent))
     click.echo(f"{verdict}  {gate.name:<{width}}  {first}")
     if gate.hint and gate.verdict != "pass":
         more += _lines(f"next: {gate.hint}", len(indent))
@@ -212,5 +212,5 @@ def _print_sent(sent: Sent, fork: str, branch: str) -> None:
     click.echo(f"{fork}:{branch}  {sent.commit[:12]} {how}")
     what = "a new draft" if sent.created else "brought up to date" if sent.updated else "unchanged"
     click.echo(f"{sent.url}  {what}")
-    for part in sent.left:
+    for part in sent.unwritten:
         click.echo(f"  {part}")

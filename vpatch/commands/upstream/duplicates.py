@@ -59,12 +59,12 @@ def search(
     known |= set(proposal.differs if proposal else ())
     keywords = proposal.keywords if proposal else ()
     asked: dict[str, None] = {}
-    found: dict[str, Hit] = {}
+    same: dict[str, Hit] = {}
     near: list[Hit] = []
 
     def note(thread: Thread, why: str) -> None:
         if thread.ref not in known and thread.ref != ours:
-            found.setdefault(thread.ref, Hit(thread, why))
+            same.setdefault(thread.ref, Hit(thread, why))
 
     for github, repository in places:
         for query, why in _queries(repository, keywords, declared):
@@ -73,16 +73,16 @@ def search(
                 note(thread, why)
         task = progress.start(f"Looking at the open pull requests of {repository}")
         for pull in github.open_pulls(repository):
-            if pull.thread.ref in {*known, *found, ours}:
+            if pull.thread.ref in {*known, *same, ours}:
                 continue
-            touched = _touched(github, pull, changes)
+            touched = _touched_part(github, pull, changes)
             if touched:
                 note(pull.thread, f"it touches {touched}")
             elif shared := sorted(pull.files & changes.keys()):
                 near.append(Hit(pull.thread, f"it touches {', '.join(shared)}"))
         task.done()
     asked["every open pull request that touches the same files"] = None
-    return Searched(tuple(asked), tuple(found.values()), tuple(near))
+    return Searched(tuple(asked), tuple(same.values()), tuple(near))
 
 
 def _queries(
@@ -102,7 +102,7 @@ def _queries(
         yield f'repo:{repository} is:issue is:open "{phrase}"', f"issues with {keyword!r}"
 
 
-def _touched(github: GitHub, pull: OpenPull, changes: Mapping[str, Change]) -> str | None:
+def _touched_part(github: GitHub, pull: OpenPull, changes: Mapping[str, Change]) -> str | None:
     """Name what a pull request touches of ours: a definition, or a line that we take or touch.
 
     Of a file without names, or of one that GitHub does not show, it is the file as a whole.
@@ -132,10 +132,10 @@ def _lines_at(change: Change) -> list[str]:
     """The lines that a change takes, or between which it puts some, if they say anything."""
     before = (change.before or b"").decode(errors="replace").splitlines()
     after = change.after.decode(errors="replace").splitlines()
-    found: list[str] = []
+    lines: list[str] = []
     for tag, i, j, _, _ in SequenceMatcher(None, before, after, autojunk=False).get_opcodes():
         if tag == "insert":
-            found += before[max(0, i - 1) : i + 1]
+            lines += before[max(0, i - 1) : i + 1]
         elif tag != "equal":
-            found += before[i:j]
-    return [line.strip() for line in found if len(line.strip()) >= _TELLING]
+            lines += before[i:j]
+    return [line.strip() for line in lines if len(line.strip()) >= _TELLING]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
@@ -9,6 +10,7 @@ from vpatch.commands.upstream.rules import known_tags, tags_of
 from vpatch.declare.patch import describe_upstream
 from vpatch.planning.shape import describe_shape
 from vpatch.planning.state import State
+from vpatch.util.plural import counted
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -36,7 +38,7 @@ class Gate:
 
     name: str
     verdict: Literal["pass", "fail", "not asked"]
-    said: str
+    reason: str
     hint: str | None = None
 
 
@@ -58,11 +60,11 @@ def needed(
             if one.cures
         ]
         who = live or by
-        said = f"upstream has it: {', '.join(who)}" if who else "upstream has it"
+        names = f": {', '.join(who)}" if who else ""
         hint = "drop the patch where the pin has it: see vpatch upstream-status"
         if not who:
             hint += "; and name the pull request under `upstream`"
-        return Gate(name, "fail", f"{said}; {reason}", hint)
+        return Gate(name, "fail", f"upstream has it{names}; {reason}", hint)
     hint = {
         State.ABSENT: "nothing is to be proposed: the code is not there",
         State.BLOCKED: "propose what it requires first",
@@ -76,40 +78,29 @@ def alone(required: Sequence[Decision]) -> Gate:
     missing = [d.patch.id for d in required if d.state is not State.UPSTREAMED]
     if not missing:
         return Gate("stands alone", "pass", "it needs no other patch")
-    return Gate(
-        "stands alone",
-        "fail",
-        f"it requires {', '.join(missing)}, which upstream does not have",
-        "propose that first: branches are not stacked",
-    )
+    what = f"it requires {', '.join(missing)}, which upstream does not have"
+    return Gate("stands alone", "fail", what, "propose that first: branches are not stacked")
 
 
 def not_merged(known: Sequence[Known] | None, declared: Sequence[Upstream]) -> Gate:
     """Whether the same was merged, or turned down, under another number."""
     name = "not merged already"
+    cures = [one for one in known or () if one.cures]
+    merged = [f"{k.declared.ref} (in {k.answer.release or 'no release yet'})" for k in cures]
     if known is None:
-        merged = [one for one in declared if one.same and one.state == "merged"]
-        if merged:
-            return _merged(name, [describe_upstream(one) for one in merged])
+        same = [one for one in declared if one.same and one.state == "merged"]
+        merged = [describe_upstream(one) for one in same]
+    if merged:
+        what = f"the same change was merged: {', '.join(merged)}"
+        hint = "drop the patch where the pin has it; if it is not enough, say so in that thread"
+        return Gate(name, "fail", what, hint)
+    if known is None:
         return _offline(name, "the threads that the patch names")
-    merged_now = [one for one in known if one.cures]
-    if merged_now:
-        told = [f"{k.declared.ref} (in {k.answer.release or 'no release yet'})" for k in merged_now]
-        return _merged(name, told)
     wrong = [f"{k.declared.ref} is {d}" for k in known for d in k.disagreements]
     if wrong:
         return Gate(name, "fail", "; ".join(wrong), "correct what patch.yaml says of it")
-    count = f"{len(known)} declared thread{'s' if len(known) != 1 else ''}"
+    count = counted(len(known), "declared thread")
     return Gate(name, "pass", f"nothing that was merged is the same change ({count} asked)")
-
-
-def _merged(name: str, told: Sequence[str]) -> Gate:
-    return Gate(
-        name,
-        "fail",
-        f"the same change was merged: {', '.join(told)}",
-        "drop the patch where the pin has it; if it is not enough, say so in that thread",
-    )
 
 
 def not_ended(asked: bool, ours: Pull | None) -> Gate:  # noqa: FBT001
@@ -121,12 +112,8 @@ def not_ended(asked: bool, ours: Pull | None) -> Gate:  # noqa: FBT001
         return Gate(name, "pass", "it was not proposed before")
     if ours.state == "open":
         return Gate(name, "pass", f"it is open, to {ours.base}: {ours.url}")
-    return Gate(
-        name,
-        "fail",
-        f"it was proposed before, and was {ours.state}: {ours.url}",
-        "read why; if it is to be taken up again, reopen it there",
-    )
+    what = f"it was proposed before, and was {ours.state}: {ours.url}"
+    return Gate(name, "fail", what, "read why; if it is to be taken up again, reopen it there")
 
 
 def not_proposed(
@@ -144,17 +131,13 @@ def not_proposed(
         if one.is_ == "pull request" and one.state == "open"
         if one.same and one.ref not in known
     ]
-    found = [
+    open_ones += [
         f"{hit.thread.url} ({hit.thread.title!r} by {hit.thread.author}: {hit.why})"
         for hit in (searched.same if searched else ())
     ]
-    if open_ones or found:
-        return Gate(
-            name,
-            "fail",
-            "open already: " + "; ".join([*open_ones, *found]),
-            "link to it and help there; if it is something else, say why under `differs`",
-        )
+    if open_ones:
+        hint = "link to it and help there; if it is something else, say why under `differs`"
+        return Gate(name, "fail", f"open already: {'; '.join(open_ones)}", hint)
     if searched is None:
         return _offline(name, "upstream's open threads")
     near = f"; {len(searched.near)} touch the same files elsewhere" if searched.near else ""
@@ -168,14 +151,14 @@ def evidence(proven: Proven, patch: Patch, proposal: Proposal, folder: str) -> G
     if not missing:
         names = ", ".join(one.name for one in proven.all_evidence)
         return Gate(name, "pass", f"for this content, on {proposal.needs.engine}: {names}")
-    said = f"there is none for {', '.join(missing)}"
+    what = f"there is none for {', '.join(missing)}"
     if proven.rejected:
         # The newest comes last, and is the one that somebody has just made.
         older = len(proven.rejected) - 1
-        said += f"; what does not count: {proven.rejected[-1]}"
-        said += f" (and {older} older)" if older else ""
+        what += f"; what does not count: {proven.rejected[-1]}"
+        what += f" (and {older} older)" if older else ""
     hint = f"vpatch test {patch.id} --engine {proposal.needs.engine} --evidence-dir {folder}"
-    return Gate(name, "fail", said, hint)
+    return Gate(name, "fail", what, hint)
 
 
 def test_placed(placed: Sequence[str], error: VpatchError | None) -> Gate:
@@ -188,8 +171,8 @@ def test_placed(placed: Sequence[str], error: VpatchError | None) -> Gate:
 def title(tree: Tree, target: Target, text: str) -> Gate:
     """Whether a title begins with tags that upstream takes."""
     if text != text.strip() or len(text.splitlines()) > 1:
-        said = f"{text!r} is not one line, or has spaces around it"
-        return Gate("title", "fail", said, "write the title in one line; the rest goes into `why`")
+        what = f"{text!r} is not one line, or has spaces around it"
+        return Gate("title", "fail", what, "write the title in one line; the rest goes into `why`")
     if target.titles is None:
         return Gate("title", "pass", "upstream has no rule for it")
     tags = tags_of(text)
@@ -205,22 +188,22 @@ def title(tree: Tree, target: Target, text: str) -> Gate:
     return Gate("title", "pass", f"{''.join(f'[{tag}]' for tag in tags)}{remark}")
 
 
-def size(found: Size, target: Target, text: str, proposal: Proposal | None, body: str) -> Gate:
+def size(lines: Size, target: Target, text: str, proposal: Proposal | None, body: str) -> Gate:
     """Whether it is as small as upstream asks for, and its body as GitHub takes."""
     sizes = target.sizes
     if len(body) > _BODY:
-        said = f"the body has {len(body)} letters, and GitHub takes {_BODY}"
-        return Gate("size", "fail", said, "shorten what the patch says, or the tests' messages")
-    said = f"{found.counted} lines added that count, {found.added} in all"
+        what = f"the body has {len(body)} letters, and GitHub takes {_BODY}"
+        return Gate("size", "fail", what, "shorten what the patch says, or the tests' messages")
+    what = f"{lines.counted} lines added that count, {lines.added} in all"
     is_fix = any(tag.lower().startswith("bug") for tag in tags_of(text) or ())
-    if is_fix and sizes.bugfix and found.counted > sizes.bugfix:
+    if is_fix and sizes.bugfix and lines.counted > sizes.bugfix:
         hint = "split it, or make it smaller"
-        return Gate("size", "fail", f"{said}; a bug fix has {sizes.bugfix} at most", hint)
+        return Gate("size", "fail", f"{what}; a bug fix has {sizes.bugfix} at most", hint)
     discussed = proposal is not None and proposal.discussed
-    if sizes.discussed_first and found.counted > sizes.discussed_first and not discussed:
+    if sizes.discussed_first and lines.counted > sizes.discussed_first and not discussed:
         hint = "open an issue with the design first, and name it under `discussed`"
-        return Gate("size", "fail", f"{said}; above {sizes.discussed_first} it is discussed", hint)
-    return Gate("size", "pass", said)
+        return Gate("size", "fail", f"{what}; above {sizes.discussed_first} it is discussed", hint)
+    return Gate("size", "pass", what)
 
 
 def signed_off(person: tuple[str, str] | None, target: Target) -> Gate:
@@ -232,24 +215,21 @@ def signed_off(person: tuple[str, str] | None, target: Target) -> Gate:
     return Gate("sign-off", "pass", f"{how} by {person[0]} <{person[1]}>")
 
 
-def hooks(found: Sequence[Hook], target: Target) -> Gate:
+def hooks(ran: Sequence[Hook], target: Target) -> Gate:
     """Whether upstream's own hooks have nothing against it, as far as they can run here."""
     name = "upstream's hooks"
-    failed = [hook for hook in found if hook.verdict == "fail"]
+    failed = [f"{hook.id}: {hook.said}" for hook in ran if hook.verdict == "fail"]
     if failed:
-        said = "\n".join(f"{hook.id}: {hook.said}" for hook in failed)
-        return Gate(name, "fail", said, "correct the patch or its test")
-    left = [hook for hook in found if hook.verdict == "not run"]
-    if left:
-        said = "; ".join(f"{hook.id} could not run: {hook.said}" for hook in left)
+        return Gate(name, "fail", "\n".join(failed), "correct the patch or its test")
+    not_run = [f"{hook.id} could not run: {hook.said}" for hook in ran if hook.verdict == "not run"]
+    if not_run:
         hint = "look at the network and at pip's settings: their packages come from the index"
-        return Gate(name, "fail", said, hint)
-    count = sum(hook.verdict == "pass" for hook in found)
-    elsewhere = list(dict.fromkeys(hook.id for hook in found if hook.verdict == "elsewhere"))
-    idle = sum(hook.verdict == "idle" for hook in found)
-    said = f"{count} of {target.hooks} pass, {idle} have nothing to look at"
-    said += f"; not to be had here: {', '.join(elsewhere)}" if elsewhere else ""
-    return Gate(name, "pass", said)
+        return Gate(name, "fail", "; ".join(not_run), hint)
+    counts = Counter(hook.verdict for hook in ran)
+    elsewhere = dict.fromkeys(hook.id for hook in ran if hook.verdict == "elsewhere")
+    what = f"{counts['pass']} of {target.hooks} pass, {counts['idle']} have nothing to look at"
+    what += f"; not to be had here: {', '.join(elsewhere)}" if elsewhere else ""
+    return Gate(name, "pass", what)
 
 
 def open_pulls(count: int | None, target: Target) -> Gate:
@@ -259,32 +239,21 @@ def open_pulls(count: int | None, target: Target) -> Gate:
         return Gate(name, "pass", "upstream has no limit")
     if count is None:
         return _offline(name, "how many you have")
-    said = f"{count} others of yours are open, and {target.open_pull_requests} are allowed in all"
+    what = f"{count} others of yours are open, and {target.open_pull_requests} are allowed in all"
     if count < target.open_pull_requests:
-        return Gate(name, "pass", said)
-    return Gate(name, "fail", said, "finish or close one first")
+        return Gate(name, "pass", what)
+    return Gate(name, "fail", what, "finish or close one first")
 
 
 def undescribed(patch: Patch) -> Gate:
     """That a patch does not say what its pull request does, or that there is to be none."""
     reason = patch.declaration.not_for_upstream
+    what = f"{patch.folder / 'patch.yaml'} has no `proposal`"
+    hint = "say there what upstream is told: docs/how-to/upstream.md"
     if reason is not None:
-        return Gate(
-            "described",
-            "fail",
-            f"it is not for upstream: {' '.join(reason.split())}",
-            "keep it; if that has changed, put a `proposal` in place of `not-for-upstream`",
-        )
-    return Gate(
-        "described",
-        "fail",
-        f"{patch.folder / 'patch.yaml'} has no `proposal`",
-        "say there what upstream is told: docs/how-to/upstream.md",
-    )
-
-
-def unasked(name: str, why: str) -> Gate:
-    return Gate(name, "not asked", why)
+        what = f"it is not for upstream: {' '.join(reason.split())}"
+        hint = "keep it; if that has changed, put a `proposal` in place of `not-for-upstream`"
+    return Gate("described", "fail", what, hint)
 
 
 def _offline(name: str, what: str) -> Gate:

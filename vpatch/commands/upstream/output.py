@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import TYPE_CHECKING, Annotated, Literal, Self
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import BeforeValidator
 
-from vpatch.console.document import OutputModel, read_from
+from vpatch.console.document import OutputModel, Sorted, read_from
 from vpatch.planning.state import State
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from vpatch.commands.upstream.propose import Proposed
     from vpatch.declare.patch import Upstream
     from vpatch.errors import VpatchError
 
@@ -46,7 +45,7 @@ class UnknownThreadOutput(OutputModel):
     """Why nothing is known of it: a sentence for people."""
 
 
-def _unknown(threads: Iterable[tuple[Upstream, VpatchError]]) -> list[UnknownThreadOutput]:
+def _unknown_threads(threads: Iterable[tuple[Upstream, VpatchError]]) -> list[UnknownThreadOutput]:
     return [UnknownThreadOutput(ref=thread.ref, what=error.what) for thread, error in threads]
 
 
@@ -58,7 +57,7 @@ class UpstreamPatchOutput(OutputModel):
     version: str | None = read_from("plan.pin.version")
     state: State = read_from("decision.state")
     threads: list[ThreadOutput] = read_from("known")
-    unknown: Annotated[list[UnknownThreadOutput], BeforeValidator(_unknown)]
+    unknown: Annotated[list[UnknownThreadOutput], BeforeValidator(_unknown_threads)]
     proposal: Literal["drop", "keep", "port"] = read_from("advice.action")
     reason: str = read_from("advice.reason")
     finding: bool = read_from("advice.finding")
@@ -72,8 +71,8 @@ class UpstreamStatusOutput(OutputModel):
 
 
 class UpstreamBranchOutput(OutputModel):
-    branch: str
-    digest: str
+    branch: str = read_from("target.branch")
+    digest: str = read_from("tree.pin.digest")
     """The digest of the tree that the patch was applied to."""
 
 
@@ -82,7 +81,7 @@ class GateOutput(OutputModel):
 
     name: str
     verdict: Literal["pass", "fail", "not asked"]
-    said: str
+    said: str = read_from("reason")
     """A sentence for people."""
     hint: str | None
 
@@ -90,17 +89,17 @@ class GateOutput(OutputModel):
 class UpstreamPrOutput(OutputModel):
     """The result of `vpatch upstream-pr`."""
 
-    patch: str
-    target: str
+    patch: str = read_from("context.patch.id")
+    target: str = read_from("context.target.repository")
     """The repository, OWNER/NAME."""
-    on: UpstreamBranchOutput
+    on: UpstreamBranchOutput = read_from("context")
     branch: str
     """The branch of the pull request."""
     title: str
     labels: list[str]
-    commit: str
+    commit: str = read_from("message")
     """The message of the commit."""
-    files: list[str]
+    files: Sorted
     diff: str
     body: str
     person: list[str]
@@ -108,22 +107,3 @@ class UpstreamPrOutput(OutputModel):
     gates: list[GateOutput]
     passes: bool
     """Whether every gate passes."""
-
-    @classmethod
-    def of(cls, proposed: Proposed) -> Self:
-        target = proposed.target
-        return cls(
-            patch=proposed.patch.id,
-            target=target.repository,
-            on=UpstreamBranchOutput(branch=target.branch, digest=proposed.base.digest),
-            branch=proposed.branch,
-            title=proposed.title,
-            labels=list(proposed.labels),
-            commit=proposed.message,
-            files=sorted(proposed.files),
-            diff=proposed.diff,
-            body=proposed.body,
-            person=list(proposed.person),
-            gates=proposed.gates,
-            passes=proposed.passes,
-        )

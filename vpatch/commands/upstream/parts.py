@@ -40,9 +40,9 @@ def parts_of(
     repository, branch = target.repository, target.branch
     declaration = patch.declaration
     parts: dict[Part, str] = {
-        "summary": _joined([proposal.summary, _related(declaration)]),
+        "summary": _join([proposal.summary, _related_threads(declaration)]),
         "claims": "\n".join(f"- {unwrapped(claim)}" for claim in proposal.claims),
-        "reproduction": _joined(["**Reproduction**", proposal.reproduction]),
+        "reproduction": _join(["**Reproduction**", proposal.reproduction]),
         "commands": _commands(patch, proposal),
         "results": "\n\n".join(_results(proposal, proven, branch)),
         "cause": unwrapped(declaration.why),
@@ -53,7 +53,7 @@ def parts_of(
     return {name: _short_refs(text, repository) for name, text in parts.items()}
 
 
-def _joined(texts: Sequence[str | None]) -> str:
+def _join(texts: Sequence[str | None]) -> str:
     return "\n\n".join(unwrapped(text) for text in texts if text)
 
 
@@ -61,7 +61,7 @@ def _short_refs(text: str, repository: str) -> str:
     return re.sub(rf"(?<![\w/]){re.escape(repository)}(#\d+)", r"\1", text)
 
 
-def _related(declaration: PatchDeclaration) -> str | None:
+def _related_threads(declaration: PatchDeclaration) -> str | None:
     refs = [one.ref for one in declaration.upstream]
     return f"Related: {', '.join(refs)}" if refs else None
 
@@ -191,7 +191,7 @@ def _limits(declaration: PatchDeclaration, proposal: Proposal) -> str:
     parts: list[str | None] = []
     for heading, text in (("**Risks**", declaration.risks), ("**Limits**", proposal.limits)):
         parts += [heading, text] if text else []
-    return _joined(parts)
+    return _join(parts)
 
 
 def _not_a_duplicate(
@@ -208,7 +208,7 @@ def _not_a_duplicate(
     near = searched.near if searched else ()
     others = [f"- {hit.thread.ref} touches the same file, elsewhere." for hit in near]
     others += [f"- {ref}: {why.strip()}" for ref, why in proposal.differs.items()]
-    return _joined([*lines, "\n".join(others)])
+    return _join([*lines, "\n".join(others)])
 
 
 def _assistance(proposal: Proposal) -> str:

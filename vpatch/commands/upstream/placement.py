@@ -36,9 +36,9 @@ def place_test(there: bytes | None, test: bytes, at: str) -> bytes:
     """
     if there is None:
         return test
-    module, ours = _parsed(there, at), _parsed(test, "the test")
-    taken = dict.fromkeys(_defined(module.body)) | dict(_imported(module.body))
-    mine = dict.fromkeys(_defined(ours.body)) | dict(_imported(ours.body))
+    module, ours = _parse(there, at), _parse(test, "the test")
+    taken = dict.fromkeys(_defined_names(module.body)) | dict(_imported_names(module.body))
+    mine = dict.fromkeys(_defined_names(ours.body)) | dict(_imported_names(ours.body))
     for name, code in mine.items():
         if name in taken and (code is None or code != taken[name]):
             raise PlacingError(
@@ -47,7 +47,7 @@ def place_test(there: bytes | None, test: bytes, at: str) -> bytes:
                 hint="rename it in the patch's test; if upstream took it over, remove it there",
             )
     imports = [line for line in ours.body if _is_import(line)]
-    body = [line for line in ours.body[_docstrings(ours) :] if not _is_import(line)]
+    body = [line for line in ours.body[_behind_docstring(ours.body) :] if not _is_import(line)]
     if not body:
         raise PlacingError("the test consists of imports only", where=at, hint="write the test")
     merged = list(module.body)
@@ -73,7 +73,7 @@ def place_test(there: bytes | None, test: bytes, at: str) -> bytes:
     return placed
 
 
-def _parsed(source: bytes, where: str) -> cst.Module:
+def _parse(source: bytes, where: str) -> cst.Module:
     try:
         return parse(where, source)
     except UnparsableFile as error:
@@ -82,11 +82,12 @@ def _parsed(source: bytes, where: str) -> cst.Module:
         ) from error
 
 
-def _docstrings(module: cst.Module) -> int:
-    return 1 if module.get_docstring() is not None else 0
+def _behind_docstring(body: Sequence[_Statement]) -> int:
+    """The place behind the docstring of a module, which comes first."""
+    return 1 if cst.Module(body[:1]).get_docstring() is not None else 0
 
 
-def _defined(body: Sequence[_Statement]) -> Iterator[str]:
+def _defined_names(body: Sequence[_Statement]) -> Iterator[str]:
     for line in body:
         if isinstance(line, (cst.FunctionDef, cst.ClassDef)):
             yield line.name.value
@@ -97,7 +98,7 @@ def _defined(body: Sequence[_Statement]) -> Iterator[str]:
                     yield from (name for name in names if name)
 
 
-def _imported(body: Sequence[_Statement]) -> Iterator[tuple[str, str]]:
+def _imported_names(body: Sequence[_Statement]) -> Iterator[tuple[str, str]]:
     """What imports bind, each with its meaning."""
     for line in body:
         for statement in line.body if isinstance(line, cst.SimpleStatementLine) else ():
@@ -106,12 +107,9 @@ def _imported(body: Sequence[_Statement]) -> Iterator[tuple[str, str]]:
                     whole = get_full_name_for_node(one.name) or ""
                     bound = one.evaluated_alias or whole.partition(".")[0]
                     yield bound, whole if one.evaluated_alias else bound
-            elif isinstance(statement, cst.ImportFrom) and not isinstance(
-                statement.names, cst.ImportStar
-            ):
-                module = get_full_name_for_node(statement.module) if statement.module else ""
-                for one in statement.names:
-                    source = f"{'.' * len(statement.relative)}{module}.{one.evaluated_name}"
+            elif isinstance(statement, cst.ImportFrom):
+                for one in _aliases(statement):
+                    source = f"{_module(statement)}.{one.evaluated_name}"
                     yield one.evaluated_alias or one.evaluated_name, source
 
 
@@ -134,27 +132,28 @@ def _join(body: list[_Statement], line: _Statement) -> bool:
 def _from(line: _Statement) -> cst.ImportFrom | None:
     """The one `from` import of names that a line is."""
     if isinstance(line, cst.SimpleStatementLine) and len(line.body) == 1:
-        found = line.body[0]
-        if isinstance(found, cst.ImportFrom) and not isinstance(found.names, cst.ImportStar):
-            return found
+        statement = line.body[0]
+        if isinstance(statement, cst.ImportFrom) and _aliases(statement):
+            return statement
     return None
 
 
-def _module(found: cst.ImportFrom) -> str:
-    name = get_full_name_for_node(found.module) if found.module else ""
-    return f"{'.' * len(found.relative)}{name}"
+def _module(statement: cst.ImportFrom) -> str:
+    name = get_full_name_for_node(statement.module) if statement.module else ""
+    return f"{'.' * len(statement.relative)}{name}"
 
 
-def _aliases(found: cst.ImportFrom) -> Sequence[cst.ImportAlias]:
-    return () if isinstance(found.names, cst.ImportStar) else found.names
+def _aliases(statement: cst.ImportFrom) -> Sequence[cst.ImportAlias]:
+    """The names that an import takes; none where it takes all."""
+    return () if isinstance(statement.names, cst.ImportStar) else statement.names
 
 
-def _with_name(found: cst.ImportFrom, alias: cst.ImportAlias) -> cst.ImportFrom:
+def _with_name(there: cst.ImportFrom, alias: cst.ImportAlias) -> cst.ImportFrom:
     """A `from` import with one more name, where isort would have it, in the layout that it has."""
-    names = list(_aliases(found))
-    if any(_said(one) == _said(alias) for one in names):
-        return found
-    between = found.lpar.whitespace_after if found.lpar else cst.SimpleWhitespace(" ")
+    names = list(_aliases(there))
+    if any(_spelling(one) == _spelling(alias) for one in names):
+        return there
+    between = there.lpar.whitespace_after if there.lpar else cst.SimpleWhitespace(" ")
     comma = cst.Comma(whitespace_after=between)
     at = next((n for n, one in enumerate(names) if _order(one) > _order(alias)), len(names))
     if at < len(names):
@@ -163,10 +162,10 @@ def _with_name(found: cst.ImportFrom, alias: cst.ImportAlias) -> cst.ImportFrom:
         last = names[-1].comma
         names[-1] = names[-1].with_changes(comma=comma)
         names.append(alias.with_changes(comma=last))
-    return found.with_changes(names=names)
+    return there.with_changes(names=names)
 
 
-def _said(alias: cst.ImportAlias) -> tuple[str, str | None]:
+def _spelling(alias: cst.ImportAlias) -> tuple[str, str | None]:
     return alias.evaluated_name, alias.evaluated_alias
 
 
@@ -180,8 +179,7 @@ def _order(alias: cst.ImportAlias) -> tuple[int, str]:
 def _put_first(body: list[_Statement], line: _Statement) -> None:
     """Put an import from __future__ where Python wants it: behind the docstring alone."""
     if not any(_code(other) == _code(line) for other in body if _is_import(other)):
-        at = 1 if body and _is_docstring(body[0]) else 0
-        body.insert(at, line.with_changes(leading_lines=[]))
+        body.insert(_behind_docstring(body), line.with_changes(leading_lines=[]))
 
 
 def _is_import(line: _Statement) -> bool:
@@ -217,12 +215,7 @@ def _sort_in(body: list[_Statement], line: _Statement) -> None:
         gap = [cst.EmptyLine(indent=False)]
         body.insert(imports[-1][0] + 1, line.with_changes(leading_lines=gap))
     else:
-        has_docstring = bool(body) and _is_docstring(body[0])
-        body.insert(1 if has_docstring else 0, plain)
-
-
-def _is_docstring(line: _Statement) -> bool:
-    return cst.Module([line]).get_docstring() is not None
+        body.insert(_behind_docstring(body), plain)
 
 
 def _package(code: str) -> str:

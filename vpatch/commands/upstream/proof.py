@@ -64,12 +64,12 @@ class Judge:
     now: datetime
     decide: Callable[[EvidenceRecord], Decision]
 
-    def proven(self, found: Sequence[Evidence]) -> Proven:
+    def proven(self, candidates: Sequence[Evidence]) -> Proven:
         """Sort evidence; what is for other patches is passed over without a word."""
         tests: dict[str, Evidence] = {}
         smoke: list[Evidence] = []
         rejected = []
-        for evidence in found:
+        for evidence in candidates:
             record = evidence.record
             if not self._concerns(record):
                 continue
@@ -98,18 +98,16 @@ class Judge:
         if changed:
             return f"it was changed since it was written ({changed[0]})"
         record = evidence.record
+        if record.result != "passed":
+            return "it is of a run that failed"
         entry = self._entry(record)
-        reasons = (
-            None if record.result == "passed" else "it is of a run that failed",
-            None
-            if entry and entry.digest == self.patch.digest
-            else "it is for another content of the patch",
-            self._too_old(record),
-            unfit(self.proposal.needs, record),
-            self._other_test(record)
-            if isinstance(record, BehaviourTestRecord)
-            else self._other_patches(record),
-        )
+        if entry is None or entry.digest != self.patch.digest:
+            return "it is for another content of the patch"
+        if isinstance(record, BehaviourTestRecord):
+            other = self._other_test(record)
+        else:
+            other = self._other_patches(record)
+        reasons = self._too_old(record), unfit(self.proposal.needs, record), other
         return next((one for one in reasons if one), None) or self._other_code(record)
 
     def _too_old(self, record: EvidenceRecord) -> str | None:
@@ -177,10 +175,10 @@ def difference(ours: Change, theirs: Change, path: str) -> str | None:
     for key in sorted(here.keys() | there.keys()):
         if here.get(key) != there.get(key):
             return f"{key[0]} ({path})"
-    return None if _edited(ours) == _edited(theirs) else path
+    return None if _edited_lines(ours) == _edited_lines(theirs) else path
 
 
-def _edited(change: Change) -> list[tuple[tuple[bytes, ...], tuple[bytes, ...]]]:
+def _edited_lines(change: Change) -> list[tuple[tuple[bytes, ...], tuple[bytes, ...]]]:
     """The lines that a change takes, and those that it gives for them, place by place."""
     before, after = (change.before or b"").splitlines(), change.after.splitlines()
     matcher = SequenceMatcher(None, before, after, autojunk=False)

@@ -2,46 +2,40 @@
 
 from __future__ import annotations
 
-from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from vpatch.commands.upstream.proof import IncomparableError
 from vpatch.commands.upstream.propose import Online, ProposalContext, branch_of
 from vpatch.commands.upstream.status import Known
+from vpatch.commands.upstream.submit import PushTarget, refuse_credentials
 from vpatch.errors import UsageError, VpatchError, combine
 from vpatch.evidence.store import all_evidence
 from vpatch.evidence.subject import subject_files
 from vpatch.git.address import local_path
+from vpatch.git.fork import Person
 from vpatch.git.origin import identity
 from vpatch.github.tokens import is_local
 from vpatch.source.index import parse_version
 from vpatch.source.spec import FolderSpec, GitSpec, PypiSpec, parse_tree
+from vpatch.trust.decision import UntrustedError
+from vpatch.util.urls import redact
 from vpatch.workspace.plans import planned
 from vpatch.workspace.selection import with_required
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
+    from contextlib import ExitStack
 
     from vpatch.declare.target import Target
     from vpatch.evidence.records import EvidenceRecord, SubjectPatch, SubjectPin
+    from vpatch.github.client import GitHub
     from vpatch.library.patch import Patch
     from vpatch.planning.state import Decision
     from vpatch.source.entry import CachedTree
     from vpatch.source.spec import TreeSpec
-    from vpatch.workspace.context import Context
-
-
-from typing import TYPE_CHECKING
-
-from vpatch.commands.upstream.submit import PushTarget, refuse_credentials
-from vpatch.git.fork import Person
-from vpatch.trust.decision import UntrustedError
-from vpatch.util.urls import redact
-
-if TYPE_CHECKING:
-    from vpatch.github.client import GitHub
     from vpatch.workspace.context import Context
 
 
@@ -54,9 +48,9 @@ def target_of(patch: Patch, context: Context) -> str:
     declared = patch.declaration
     if declared.proposal and declared.proposal.target:
         return declared.proposal.target
-    found = [tree for tree in declared.needed_in if tree in context.library.targets]
-    if len(found) == 1:
-        return found[0]
+    targets = [tree for tree in declared.needed_in if tree in context.library.targets]
+    if len(targets) == 1:
+        return targets[0]
     raise UsageError(
         f"{patch.id} does not name the target of its proposal",
         where=str(patch.folder),
@@ -106,17 +100,13 @@ def proposal_context(
             hint="give another --target",
             code="upstream.wrong-target",
         )
-    tree = stack.enter_context(_opened(context, target, on))
+    tree = _enter(context, target, on, stack)
     series = with_required([patch.id], context.library)
     concerning = [one for one in series if target.tree in one.declaration.needed_in]
     plan = planned(context, concerning, tree, to_write=True)
     evidence, damaged = all_evidence(root)
     for error in damaged:
         context.progress.note(f"{error.where}: {error.what}")
-
-    def decide(record: EvidenceRecord) -> Decision:
-        return _decision_there(context, patch, target, record)
-
     return ProposalContext(
         patch=patch,
         target=target,
@@ -124,7 +114,7 @@ def proposal_context(
         decisions=plan.decisions,  # what a patch requires comes before it
         evidence=evidence,
         evidence_folder=str(root),
-        decide=decide,
+        decide=partial(_decision_there, context, patch, target),
         person=identity(Path.cwd()),
         now=datetime.now(UTC),
         hooks_home=context.cache.answers("pre-commit"),
@@ -133,17 +123,13 @@ def proposal_context(
     )
 
 
-@contextmanager
-def _opened(context: Context, target: Target, on: str | None) -> Iterator[CachedTree]:
-    with ExitStack() as stack:
-        try:
-            tree = stack.enter_context(context.tree(_spec(target, on, context.library.folder)))
-        except VpatchError as error:
-            if on is not None:
-                raise
+def _enter(context: Context, target: Target, on: str | None, stack: ExitStack) -> CachedTree:
+    try:
+        return stack.enter_context(context.tree(_spec(target, on, context.library.folder)))
+    except VpatchError as error:
+        if on is None:
             error.hint = f"{error.hint}; or try it on a release: --on 0.33.0"
-            raise
-        yield tree
+        raise
 
 
 def _online(
@@ -221,18 +207,16 @@ def _refuse_changed(series: Sequence[Patch], recorded: Sequence[SubjectPatch]) -
 
 
 def _source_of(patch: Patch, pin: SubjectPin, root: Path) -> tuple[TreeSpec, str | None]:
-    more = pin.model_extra or {}
-    kind, origin = more.get("kind"), more.get("origin")
-    if kind == "pypi" and pin.version is not None:
+    if pin.kind == "pypi" and pin.version is not None:
         return PypiSpec(pin.tree, pin.version), pin.digest
-    if kind == "git" and isinstance(origin, str):
+    if pin.kind == "git" and pin.origin is not None:
         commit = pin.digest.partition(":")[2]
-        return GitSpec(pin.tree, origin, commit, root), pin.digest
+        return GitSpec(pin.tree, pin.origin, commit, root), pin.digest
     # A tree that a proof brings along, or a folder of somebody's.
     places = (proof.trees.get(pin.tree) for proof in patch.declaration.proof)
     place = next((one for one in places if one), None)
-    folder = str(patch.folder / place) if place else origin
-    if kind in {"pypi", "git"} or not isinstance(folder, str):
+    folder = str(patch.folder / place) if place else pin.origin
+    if pin.kind in {"pypi", "git"} or folder is None:
         raise IncomparableError("it does not say where its source came from")
     return FolderSpec(pin.tree, folder, root), pin.digest
 
@@ -257,18 +241,18 @@ def push_target(
     assert proposal.online is not None  # noqa: S101
     assert proposal.person is not None  # noqa: S101
     github = proposal.online.github
-    found = github.fork(target.repository, fork)
-    if fork_url is None and local_path(found.url) is not None and not is_local(github.api):
+    repository = github.fork(target.repository, fork)
+    if fork_url is None and local_path(repository.url) is not None and not is_local(github.api):
         raise UsageError(
             "GitHub's answer names a repository on this machine, whose hooks would run",
-            where=f"{github.host}: {redact(found.url)}",
+            where=f"{github.host}: {redact(repository.url)}",
             hint="name the fork's address with --fork-url",
             code="git.refused-address",
         )
     return github, PushTarget(
         upstream_url=upstream_url(target),
-        fork=found,
-        fork_url=refuse_credentials(fork_url or found.url),
+        fork=repository,
+        fork_url=refuse_credentials(fork_url or repository.url),
         person=Person(*proposal.person),
         workdir=context.cache.answers("proposals") / target.repository.replace("/", "__"),
     )

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from pathlib import Path
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from vpatch.checkout.hooks import run_hooks
@@ -24,6 +23,7 @@ from vpatch.util.scratch import scratch_folder
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from datetime import datetime
+    from pathlib import Path
 
     from vpatch.commands.upstream.duplicates import Searched
     from vpatch.commands.upstream.proof import Proven
@@ -37,10 +37,8 @@ if TYPE_CHECKING:
     from vpatch.planning.state import Decision
     from vpatch.progress import Progress
     from vpatch.source.entry import CachedTree
-    from vpatch.source.tree import Pin
 
 _NOTHING = "there is nothing to propose"
-_UNDESCRIBED = "the patch has no `proposal`"
 # Of a commit's message.
 _COLUMNS = 72
 
@@ -98,18 +96,37 @@ class ProposalContext:
 class Proposed:
     """A pull request as it would be made; without `files` there is none to make."""
 
-    patch: Patch
-    target: Target
-    base: Pin
-    branch: str
-    title: str
-    message: str
-    files: Mapping[str, bytes]
-    diff: str
-    body: str
-    labels: Sequence[str]
+    context: ProposalContext
     gates: Sequence[Gate]
-    person: Sequence[str]
+    files: Mapping[str, bytes] = field(default_factory=dict)
+    diff: str = ""
+    body: str = ""
+    labels: Sequence[str] = ()
+
+    @property
+    def branch(self) -> str:
+        return branch_of(self.context.patch)
+
+    @property
+    def title(self) -> str:
+        return self.context.patch.declaration.title
+
+    @property
+    def message(self) -> str:
+        """The commit's message: title, reason, and the trailers that upstream asks for."""
+        declared, target = self.context.patch.declaration, self.context.target
+        person = self.context.person
+        helpers = declared.proposal.assisted_by if declared.proposal else ()
+        trailers = [f"{target.assistance}: {name}" for name in helpers]
+        if target.sign_off and person:
+            trailers.append(f"Signed-off-by: {person[0]} <{person[1]}>")
+        parts = [declared.title, wrapped(declared.why, _COLUMNS), "\n".join(trailers)]
+        return "\n\n".join(part for part in parts if part) + "\n"
+
+    @property
+    def person(self) -> Sequence[str]:
+        """What only a person can do."""
+        return self.context.target.person if self.files else ()
 
     @property
     def passes(self) -> bool:
@@ -130,20 +147,18 @@ def propose(context: ProposalContext, progress: Progress) -> Proposed:
     declared, online = context.patch.declaration, context.online
     known = online.known if online else None
     ours = online.ours if online else None
-    found = [
+    answered = [
         gates.needed(context.decision, known or (), declared.upstream, context.target.branch),
         _unless_failed(context, gates.not_merged(known, context.declared)),
         _unless_failed(context, gates.not_ended(online is not None, ours)),
     ]
     if context.decision.state is State.NEEDED:
-        return _on_top(context, declared.proposal, found, progress)
+        return _on_top(context, declared.proposal, answered, progress)
     known_open = gates.not_proposed(None, context.declared, declared.proposal)
-    if known_open.verdict == "fail":
-        found.append(known_open)
-    else:
-        found.append(gates.unasked(known_open.name, _NOTHING))
-    found += [gates.unasked(name, _NOTHING) for name in _LATER]
-    return _proposed(context, {}, "", "", (), found)
+    if known_open.verdict != "fail":
+        known_open = Gate(known_open.name, "not asked", _NOTHING)
+    later = [Gate(name, "not asked", _NOTHING) for name in _LATER]
+    return Proposed(context, [*answered, known_open, *later])
 
 
 # What is not asked where there is nothing to propose.
@@ -160,7 +175,7 @@ _LATER = (
 
 
 def _on_top(
-    context: ProposalContext, proposal: Proposal | None, found: list[Gate], progress: Progress
+    context: ProposalContext, proposal: Proposal | None, answered: list[Gate], progress: Progress
 ) -> Proposed:
     """The patch on upstream's tree. Without a `proposal`, there is no body, and no test."""
     target, tree = context.target, context.tree
@@ -168,61 +183,38 @@ def _on_top(
     changes, placing = _with_tests(context, proposal)
     files = {path: change.after for path, change in changes.items()}
     diff = _diff(tree, files, progress)
-    searched, gate = _searched(context, proposal, progress)
+    searched, gate = _search_others(context, proposal, progress)
     hooks = _hooks(context, files, progress)
     text = ""
+    alone = gates.alone(context.decisions[:-1])
     if proposal is None:
-        found += [gates.undescribed(context.patch), gate, gates.alone(context.decisions[:-1])]
-        found += [gates.unasked(name, _UNDESCRIBED) for name in ("evidence", "test for upstream")]
+        answered += [gates.undescribed(context.patch), gate, alone]
+        names = ("evidence", "test for upstream")
+        answered += [Gate(name, "not asked", "the patch has no `proposal`") for name in names]
     else:
-        proven = _proven(context, proposal)
+        proven = _judge(context, proposal)
         text = _body(context, proposal, proven, searched)
-        found += [
+        answered += [
             gate,
-            gates.alone(context.decisions[:-1]),
+            alone,
             gates.evidence(proven, context.patch, proposal, context.evidence_folder),
             gates.test_placed([one.at for one in proposal.tests], placing),
         ]
-    found += [
-        _asked("title", lambda: gates.title(tree, target, declared.title)),
+    answered += [
+        _ask("title", lambda: gates.title(tree, target, declared.title)),
         gates.size(rules.size_of(diff, target.sizes), target, declared.title, proposal, text),
         gates.signed_off(context.person, target),
         *hooks,
         _open_pulls(context),
     ]
     labels = _labels(context, sorted(files), progress)
-    return _proposed(context, files, diff.decode(errors="replace"), text, labels, found)
+    return Proposed(context, answered, files, diff.decode(errors="replace"), text, labels)
 
 
-def _proven(context: ProposalContext, proposal: Proposal) -> Proven:
+def _judge(context: ProposalContext, proposal: Proposal) -> Proven:
     days = context.target.evidence_days
     judge = Judge(context.patch, proposal, context.decision, days, context.now, context.decide)
     return judge.proven(context.evidence)
-
-
-def _proposed(
-    context: ProposalContext,
-    files: Mapping[str, bytes],
-    diff: str,
-    text: str,
-    labels: Sequence[str],
-    found: Sequence[Gate],
-) -> Proposed:
-    declared = context.patch.declaration
-    return Proposed(
-        patch=context.patch,
-        target=context.target,
-        base=context.tree.pin,
-        branch=branch_of(context.patch),
-        title=declared.title,
-        message=_message(context),
-        files=files,
-        diff=diff,
-        body=text,
-        labels=labels,
-        gates=found,
-        person=context.target.person if files else (),
-    )
 
 
 def _with_tests(
@@ -246,13 +238,13 @@ def _with_tests(
 def _diff(tree: CachedTree, files: Mapping[str, bytes], progress: Progress) -> bytes:
     repository, base = tree.base_repository(progress)
     with scratch_folder() as folder:
-        scratch = Path(folder) / "repo"
+        scratch = folder / "repo"
         git.create_checkout(scratch, repository, base, [])
         (commit,) = git.add_commits(scratch, base, [NewCommit("proposal", files)])
         return git.diff(scratch, base, commit)
 
 
-def _searched(
+def _search_others(
     context: ProposalContext, proposal: Proposal | None, progress: Progress
 ) -> tuple[Searched | None, Gate]:
     declared, online = context.declared, context.online
@@ -264,7 +256,7 @@ def _searched(
             online.searched, proposal, declared, context.decision.changes, ours, progress
         )
     except VpatchError as error:
-        return None, _failed("not proposed by others", error)
+        return None, _failure("not proposed by others", error)
     return searched, gates.not_proposed(searched, declared, proposal, ours)
 
 
@@ -288,13 +280,11 @@ def _hooks(context: ProposalContext, files: Mapping[str, bytes], progress: Progr
         return [Gate("upstream's hooks", "not asked", what, hint)]
 
     def ask() -> Gate:
-        found = run_hooks(
-            *(context.tree, file, files, context.hooks_home, progress),
-            offline=context.online is None,
-        )
-        return gates.hooks(found, target)
+        offline = context.online is None
+        ran = run_hooks(context.tree, file, files, context.hooks_home, progress, offline=offline)
+        return gates.hooks(ran, target)
 
-    return [_asked("upstream's hooks", ask)]
+    return [_ask("upstream's hooks", ask)]
 
 
 def _open_pulls(context: ProposalContext) -> Gate:
@@ -303,29 +293,29 @@ def _open_pulls(context: ProposalContext) -> Gate:
         return gates.open_pulls(None, target)
     name = "open pull requests"
     if name in online.failures:
-        return _failed(name, online.failures[name])
+        return _failure(name, online.failures[name])
     query = f"repo:{target.repository} is:pr is:open author:{online.login}"
     mine = online.ours is not None and online.ours.state == "open"
-    return _asked(name, lambda: gates.open_pulls(online.github.count(query) - mine, target))
+    return _ask(name, lambda: gates.open_pulls(online.github.count(query) - mine, target))
 
 
 def _unless_failed(context: ProposalContext, gate: Gate) -> Gate:
     failures = context.online.failures if context.online else {}
-    return _failed(gate.name, failures[gate.name]) if gate.name in failures else gate
+    return _failure(gate.name, failures[gate.name]) if gate.name in failures else gate
 
 
-def _asked(name: str, ask: Callable[[], Gate]) -> Gate:
+def _ask(name: str, ask: Callable[[], Gate]) -> Gate:
     """A gate that may not be answered: it does not hide the others."""
     try:
         return ask()
     except VpatchError as error:
-        return _failed(name, error)
+        return _failure(name, error)
 
 
-def _failed(name: str, error: VpatchError) -> Gate:
+def _failure(name: str, error: VpatchError) -> Gate:
     errors = error.errors if isinstance(error, ManyErrors) else (error,)
-    said = (f"{one.where}: {one.what}" if one.where else one.what for one in errors)
-    return Gate(name, "fail", "; ".join(said), errors[0].hint)
+    sentences = (f"{one.where}: {one.what}" if one.where else one.what for one in errors)
+    return Gate(name, "fail", "; ".join(sentences), errors[0].hint)
 
 
 def _body(
@@ -338,14 +328,3 @@ def _body(
     parts = parts_of(context.patch, proposal, target, proven, searched)
     facts = {"patch": context.patch.id, "digest": context.patch.digest}
     return body.render(template, text, parts, facts, assisted=bool(proposal.assisted_by))
-
-
-def _message(context: ProposalContext) -> str:
-    """The commit's message: title, reason, and the trailers that upstream asks for."""
-    declared, target = context.patch.declaration, context.target
-    helpers = declared.proposal.assisted_by if declared.proposal else ()
-    trailers = [f"{target.assistance}: {name}" for name in helpers]
-    if target.sign_off and context.person:
-        trailers.append(f"Signed-off-by: {context.person[0]} <{context.person[1]}>")
-    parts = [declared.title, wrapped(declared.why, _COLUMNS), "\n".join(trailers)]
-    return "\n\n".join(part for part in parts if part) + "\n"

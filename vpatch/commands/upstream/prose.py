@@ -39,5 +39,5 @@ def wrapped(text: str, width: int) -> str:
 
 
 def _is_alone(line: str) -> bool:
-    found = _KEPT.match(line)
-    return found is not None and (found[1] is None or found[1] in {"|", "#", ">"})
+    mark = _KEPT.match(line)
+    return mark is not None and (mark[1] is None or mark[1] in {"|", "#", ">"})

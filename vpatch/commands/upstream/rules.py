@@ -22,15 +22,14 @@ if TYPE_CHECKING:
 _TITLE = re.compile(r"((?:\[[^][]+\])+) +\S")
 _TAG = re.compile(r"\[([^][]+)\]")
 _QUOTED_TAGS = re.compile(r"`((?:\[[^][`]+\])+)`")
-_TEXT = "utf-8"
 # What odd values of a file do, where other values are expected.
 _ODD = (AttributeError, LookupError, RecursionError, TypeError, ValueError)
 
 
 def tags_of(title: str) -> list[str] | None:
     """Return the bracketed tags at the start of a title; None without tags or other words."""
-    found = _TITLE.match(title)
-    return _TAG.findall(found[1]) if found else None
+    match = _TITLE.match(title)
+    return _TAG.findall(match[1]) if match else None
 
 
 def known_tags(tree: Tree, titles: Titles) -> tuple[frozenset[str], bool]:
@@ -41,15 +40,15 @@ def known_tags(tree: Tree, titles: Titles) -> tuple[frozenset[str], bool]:
     """
     text = read_text(tree, titles.tags_in)
     below = rf"^(#+) +{re.escape(titles.below)}\s*$(.*?)(?=^#{{1,6}} |\Z)"
-    found = re.search(below, text, re.MULTILINE | re.DOTALL)
-    if found is None:
+    section = re.search(below, text, re.MULTILINE | re.DOTALL)
+    if section is None:
         raise RulesError(
             f"it has no heading {titles.below!r}",
             where=titles.tags_in,
             hint="write in the target what upstream's tree has",
         )
-    tags = {tag for quoted in _QUOTED_TAGS.findall(found[2]) for tag in _TAG.findall(quoted)}
-    return frozenset(tags), "any descriptive tag" in found[2].lower()
+    tags = {tag for quoted in _QUOTED_TAGS.findall(section[2]) for tag in _TAG.findall(quoted)}
+    return frozenset(tags), "any descriptive tag" in section[2].lower()
 
 
 def labels_for(tree: Tree, file: str, title: str, paths: Collection[str]) -> list[str]:
@@ -84,22 +83,20 @@ def labels_for(tree: Tree, file: str, title: str, paths: Collection[str]) -> lis
 def _holds(condition: Any, title: str, paths: Collection[str]) -> bool:
     if isinstance(condition, dict):
         ((how, inner),) = condition.items()
-        found = [_holds(one, title, paths) for one in inner]
-        return any(found) if how == "or" else all(found) and how == "and"
+        answers = [_holds(one, title, paths) for one in inner]
+        return any(answers) if how == "or" else all(answers) and how == "and"
     negative = str(condition).startswith("-")
     subject, operator, wanted = _split(condition.removeprefix("-"))
     values: Collection[str] = {"files": paths, "title": [title]}.get(subject, ())
     if subject not in {"files", "title"}:
-        return (
-            bool(negative) or operator == "!="
-        )  # a new pull request is neither closed nor labelled
-    found_one = bool(found_in(wanted, values)) if operator == "~=" else wanted in values
-    return found_one is not negative
+        return negative or operator == "!="  # a new pull request is neither closed nor labelled
+    matches = bool(found_in(wanted, values)) if operator == "~=" else wanted in values
+    return matches is not negative
 
 
 def _split(condition: str) -> tuple[str, str, str]:
-    found = re.match(r"([\w#-]+)\s*(~=|!=|=)\s*(.*)", condition)
-    return (found[1], found[2], found[3].strip("'\"")) if found else (condition, "", "")
+    match = re.match(r"([\w#-]+)\s*(~=|!=|=)\s*(.*)", condition)
+    return (match[1], match[2], match[3].strip("'\"")) if match else (condition, "", "")
 
 
 @dataclass(frozen=True)
@@ -111,7 +108,7 @@ class Size:
 
 
 def size_of(diff: bytes, sizes: Sizes) -> Size:
-    added = {file.path: file.added for file in PatchSet(diff.decode(_TEXT, errors="replace"))}
+    added = {file.path: file.added for file in PatchSet(diff.decode(errors="replace"))}
     counted = {
         path: lines
         for path, lines in added.items()

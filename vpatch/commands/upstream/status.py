@@ -112,21 +112,21 @@ def advise(
     state, reason = decision.state, decision.reason
     cures = [one for one in known if one.cures]
     if state is State.UPSTREAMED:
-        found = Advice("drop", f"the tree has the effect: {reason}")
+        advice = Advice("drop", f"the tree has the effect: {reason}")
     elif state is State.ABSENT:
-        found = _absent(decision, pin)
+        advice = _absent(decision, pin)
     elif state is State.UNTRUSTED:
-        found = Advice("keep", reason, finding=True)
+        advice = Advice("keep", reason, finding=True)
     elif state.stops:
-        found = Advice("port", reason)
+        advice = Advice("port", reason)
     elif state is State.APPLIED:
-        found = Advice("keep", "the tree carries it")
+        advice = Advice("keep", "the tree carries it")
     elif unknown and not cures:
         threads = ", ".join(unknown)
-        found = Advice("keep", f"the tree needs it, and what became of {threads} is not known")
+        advice = Advice("keep", f"the tree needs it, and what became of {threads} is not known")
     else:
-        found = _until(pin.version, cures)
-    return found
+        advice = _until(pin.version, cures)
+    return advice
 
 
 def _absent(decision: Decision, pin: Pin) -> Advice:

@@ -51,14 +51,14 @@ def command(
     """
     if not context.offline:
         require("upstream", "`vpatch upstream-status` without --offline")
-    found = upstream_status(context, request)
-    rows = found.rows
-    if found.note is not None:
-        context.progress.note(found.note)
+    status = upstream_status(context, request)
+    if status.note is not None:
+        context.progress.note(status.note)
     if as_json:
-        return CommandResult(UpstreamStatusOutput(patches=rows), found.exit_code, found.errors)
-    _print(rows)
-    return found.exit_code
+        output = UpstreamStatusOutput(patches=status.rows)
+        return CommandResult(output, status.exit_code, status.errors)
+    _print(status.rows)
+    return status.exit_code
 
 
 def _print(rows: Sequence[PatchStatus]) -> None:
@@ -68,7 +68,7 @@ def _print(rows: Sequence[PatchStatus]) -> None:
             render.print_pin(row.plan.pin, "")
         click.echo(f"{row.decision.patch.id}")
         for known in row.known:
-            click.echo(f"  {known.declared.ref}  {_told(known)}")
+            click.echo(f"  {known.declared.ref}  {_answer(known)}")
             if not known.answer.live:
                 click.echo(f"    {_source(known.answer, now)}")
             for disagreement in known.disagreements:
@@ -96,12 +96,12 @@ def _source(answer: Answer, now: datetime) -> str:
     return f"as GitHub said then: {age(answer.asked, now)}"
 
 
-def _told(known: Known) -> str:
+def _answer(known: Known) -> str:
     """The first two of the three answers: what became of the thread, and which release has it."""
     thread = known.answer.thread
     relation = f", {known.declared.relation}" if known.declared.relation else ""
-    told = f"{thread.kind}{relation}: {thread.state}"
+    where = ""
     if thread.state == "merged":
         release = known.answer.release
-        told += f", in {release} and later" if release else ", in no release yet"
-    return told
+        where = f", in {release} and later" if release else ", in no release yet"
+    return f"{thread.kind}{relation}: {thread.state}{where}"

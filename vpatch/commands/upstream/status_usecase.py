@@ -55,15 +55,15 @@ def upstream_status(context: Context, request: selection.Request) -> UpstreamSta
         for job in selection.resolve(request, context.library, whole_library=True):
             with context.tree(job.spec, job.expected_digest) as tree:
                 plan = planned(context, job.patches, tree, to_write=False, alone=job.alone)
-            told = [d for d in plan.decisions if d.patch.declaration.upstream]
-            ask_threads(context, threads, [d.patch for d in told], answers)
-            rows += [patch_status(plan, decision, answers) for decision in told]
+            named = [d for d in plan.decisions if d.patch.declaration.upstream]
+            _ask_threads(context, threads, [d.patch for d in named], answers)
+            rows += [_patch_status(plan, decision, answers) for decision in named]
     unreachable = threads.unreachable
     note = f"{unreachable.what}; these are its last answers" if unreachable else None
     return UpstreamStatus(tuple(rows), note)
 
 
-def ask_threads(
+def _ask_threads(
     context: Context,
     threads: Threads,
     patches: Sequence[Patch],
@@ -80,15 +80,15 @@ def ask_threads(
     task.done()
 
 
-def patch_status(
+def _patch_status(
     plan: Plan, decision: Decision, answers: Mapping[str, Answer | VpatchError]
 ) -> PatchStatus:
     known, unknown = [], []
     for one in decision.patch.declaration.upstream:
         answer = answers[one.ref]
-        told = Known.as_declared(one) if isinstance(answer, UnknownThreadError) else None
-        if told is not None:
-            known.append(told)
+        as_declared = Known.as_declared(one) if isinstance(answer, UnknownThreadError) else None
+        if as_declared is not None:
+            known.append(as_declared)
         elif isinstance(answer, VpatchError):
             unknown.append((one, answer))
         else:

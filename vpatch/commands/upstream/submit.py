@@ -46,14 +46,14 @@ class PushTarget:
 
 @dataclass(frozen=True)
 class Sent:
-    """The result; `left` are parts of the body that were not written, and why."""
+    """The result; `unwritten` are parts of the body that stay as they were, and why."""
 
     url: str
     commit: str
     pushed: bool
     created: bool = False
     updated: bool = False
-    left: tuple[str, ...] = ()
+    unwritten: tuple[str, ...] = ()
 
 
 def refuse_credentials(url: str) -> str:
@@ -72,21 +72,6 @@ def refuse_credentials(url: str) -> str:
     return url
 
 
-def refuse_ended(pull: Pull | None) -> None:
-    """Refuse to go on where people closed or merged what was proposed before.
-
-    Raises:
-        VpatchError: they did.
-    """
-    if pull is not None and pull.state != "open":
-        raise VpatchError(
-            f"it was proposed before, and was {pull.state}",
-            where=pull.url,
-            hint="read why; if you want to continue, reopen it there",
-            code="upstream.already-proposed",
-        )
-
-
 def submit(proposed: Proposed, github: GitHub, way: PushTarget, progress: Progress) -> Sent:
     """Push the branch, unless the fork has it, and open or update the pull request.
 
@@ -95,12 +80,20 @@ def submit(proposed: Proposed, github: GitHub, way: PushTarget, progress: Progre
         GitHubError: GitHub refuses.
         VpatchError: upstream's branch moved on meanwhile, or the pull request was ended.
     """
-    repository, branch = proposed.target.repository, proposed.branch
+    target, branch = proposed.context.target, proposed.branch
+    repository = target.repository
 
     def ours() -> Pull | None:
-        found = github.pull_of(repository, way.owner, branch)
-        refuse_ended(found)
-        return found
+        pull = github.pull_of(repository, way.owner, branch)
+        # People closed or merged what was proposed before.
+        if pull is not None and pull.state != "open":
+            raise VpatchError(
+                f"it was proposed before, and was {pull.state}",
+                where=pull.url,
+                hint="read why; if you want to continue, reopen it there",
+                code="upstream.already-proposed",
+            )
+        return pull
 
     pull = ours()
     waiting = lambda: progress.note(f"waiting for another vpatch in {way.workdir}")  # noqa: E731
@@ -112,8 +105,8 @@ def submit(proposed: Proposed, github: GitHub, way: PushTarget, progress: Progre
     pull = ours()
     if pull is None:
         try:
-            made = github.create_pull(
-                repository, way.fork, branch, proposed.target.branch, proposed.title, text
+            new = github.create_pull(
+                repository, way.fork, branch, target.branch, proposed.title, text
             )
         except GitHubError as error:
             if error.status != _EXISTS:
@@ -123,12 +116,12 @@ def submit(proposed: Proposed, github: GitHub, way: PushTarget, progress: Progre
             if pull is None:
                 raise
         else:
-            return Sent(made.url, commit, pushed, created=True)
+            return Sent(new.url, commit, pushed, created=True)
     merged = body.update(pull.body, text)
     changed = merged.text != pull.body.replace("\r\n", "\n")
     if changed:
         github.update_pull(repository, pull.number, body=merged.text)
-    return Sent(pull.url, commit, pushed, updated=changed, left=merged.left)
+    return Sent(pull.url, commit, pushed, updated=changed, unwritten=merged.unwritten)
 
 
 def _push(
@@ -139,45 +132,41 @@ def _push(
     A branch is ours where its commit is the one that the pull request's body names (`known`), or
     that this machine noted before it pushed.
     """
+    context = proposed.context
+    target = context.target
     git.open_room(way.workdir)
-    task = progress.start(f"Fetching {proposed.target.branch} of {proposed.target.repository}")
+    task = progress.start(f"Fetching {target.branch} of {target.repository}")
     # What the fork has already need not be fetched; from there on, upstream has it.
     if git.branch_tip(way.fork_url, way.fork.branch):
         git.fetch_tip(way.workdir, way.fork_url, way.fork.branch, depth=1)
-    base = git.fetch_tip(way.workdir, way.upstream_url, proposed.target.branch, depth=None)
+    base = git.fetch_tip(way.workdir, way.upstream_url, target.branch, depth=None)
     task.done()
-    if f"sha1:{base}" != proposed.base.digest:
+    if f"sha1:{base}" != context.tree.pin.digest:
         raise VpatchError(
-            f"{proposed.target.branch} moved to {base[:12]} while vpatch made the commit",
-            where=proposed.target.repository,
+            f"{target.branch} moved to {base[:12]} while vpatch made the commit",
+            where=target.repository,
             hint="run the command again",
             code="upstream.branch-moved",
         )
     now = datetime.now(UTC)
-    made = git.add_commit(way.workdir, base, proposed.files, proposed.message, way.person, now)
+    commit = git.add_commit(way.workdir, base, proposed.files, proposed.message, way.person, now)
     there = git.branch_tip(way.fork_url, proposed.branch)
     note = f"{way.fork.full_name}/{proposed.branch}"
     if there is not None:
         git.fetch_tip(way.workdir, way.fork_url, proposed.branch, depth=2)
-        if _is_made(way, there, made):
+        # It is the one that would be made again, but for its date.
+        parts = (git.parent_of, git.tree_of, git.message_of)
+        if all(part(way.workdir, there) == part(way.workdir, commit) for part in parts):
             return there, False
         if there not in {known, git.noted(way.workdir, note)}:
-            if git.tree_of(way.workdir, there) == git.tree_of(way.workdir, made):
+            if git.tree_of(way.workdir, there) == git.tree_of(way.workdir, commit):
                 return there, False  # by others' commits, and all that would be written is there
             raise _written_by_others(proposed, way, there, known)
-    git.note(way.workdir, note, made)
+    git.note(way.workdir, note, commit)
     task = progress.start(f"Pushing {proposed.branch} to {way.fork.full_name}")
-    git.push(way.workdir, way.fork_url, made, proposed.branch, there)
+    git.push(way.workdir, way.fork_url, commit, proposed.branch, there)
     task.done()
-    return made, True
-
-
-def _is_made(way: PushTarget, there: str, made: str) -> bool:
-    """Whether a commit is the one that would be made again, but for its date."""
-    return all(
-        of(way.workdir, there) == of(way.workdir, made)
-        for of in (git.parent_of, git.tree_of, git.message_of)
-    )
+    return commit, True
 
 
 def _written_by_others(

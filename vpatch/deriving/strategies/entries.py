@@ -8,7 +8,7 @@ from difflib import SequenceMatcher
 from typing import TYPE_CHECKING, Literal
 
 from vpatch.deriving.candidate import Candidate, Case, one, within
-from vpatch.deriving.code import Pair, argument, narrowed, tells, with_instead
+from vpatch.deriving.code import Pair, argument, narrowed, tells, with_instead, with_single_gaps
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -69,10 +69,7 @@ def _entries(source: SourceCode, node: ast.AST) -> list[_Entry]:
 
 def _texts(pair: Pair, shown: _Shown) -> tuple[str, str]:
     """Both literals as patterns."""
-    items = [
-        _entries(source, node)
-        for source, node in zip(pair.sources, (pair.old, pair.new), strict=True)
-    ]
+    items = [_entries(source, node) for source, node in pair.sides]
     olds: list[str] = []
     news: list[str] = []
     keys = [[entry.code for entry in side] for side in items]
@@ -122,11 +119,7 @@ def _shorten(texts: Sequence[str], shown: _Shown, *, is_first: bool, is_last: bo
 
 def _bracket(node: ast.AST, items: Sequence[str]) -> str:
     """Entries in the brackets of their kind, with one gap where several follow each other."""
-    distinct = [
-        item
-        for number, item in enumerate(items)
-        if item != _GAP or items[number - 1 : number] != [_GAP]
-    ]
+    distinct = with_single_gaps(items)
     opening, closing = _BRACKETS[type(node)]
     comma = "," if isinstance(node, ast.Tuple) and len(distinct) == 1 else ""
     return f"{opening}{', '.join(distinct)}{comma}{closing}"

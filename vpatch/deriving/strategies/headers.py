@@ -13,6 +13,8 @@ from vpatch.deriving.source_code import Function
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from vpatch.deriving.source_code import SourceCode
+
 
 def parameters(case: Case) -> Iterator[Candidate]:
     """Propose `add-keyword` for a def, and `rewrite` for what has no default."""
@@ -23,8 +25,8 @@ def parameters(case: Case) -> Iterator[Candidate]:
         return
     if not _same_but_parameters(pair.old, pair.new):
         return
-    scope = (*case.scope, pair.old.name)
-    old, new = (_all(node.args) for node in (pair.old, pair.new))
+    scope = case.scope_of(pair.old)
+    old, new = (_parameters(node.args) for node in (pair.old, pair.new))
     added = _additions(pair, old, new)
     if added:
         find = f"def {pair.old.name}(...): ..."
@@ -45,7 +47,7 @@ def _same_but_parameters(old: ast.stmt, new: ast.stmt) -> bool:
     return rests[0] == rests[1] and same(old.returns, new.returns)  # type: ignore[attr-defined]
 
 
-def _all(args: ast.arguments) -> list[_Parameter]:
+def _parameters(args: ast.arguments) -> list[_Parameter]:
     """The parameters of a def, each with its kind and default."""
     positional = [*args.posonlyargs, *args.args]
     defaults = [None] * (len(positional) - len(args.defaults)) + list(args.defaults)
@@ -74,15 +76,14 @@ def _additions(
     further = [each for each in new if _key(each) not in known]
     if [_key(each) for each in new if _key(each) in known] != known:
         return None
-    if any(default is None for _, _, default in further):
-        return None
     source = pair.sources[1]
-    return {
-        arg.arg: (f"{pattern(source, arg.annotation)} = " if arg.annotation else "")
-        + pattern(source, default)
-        for _, arg, default in further
-        if default is not None
-    }
+    added: dict[str, str] = {}
+    for _, arg, default in further:
+        if default is None:
+            return None
+        annotation = f"{pattern(source, arg.annotation)} = " if arg.annotation else ""
+        added[arg.arg] = annotation + pattern(source, default)
+    return added
 
 
 def _texts(
@@ -111,13 +112,13 @@ def _texts(
     yield ", ".join(texts[0]), ", ".join(texts[1])
 
 
-def _text(source: object, parameter: _Parameter) -> str:
+def _text(source: SourceCode, parameter: _Parameter) -> str:
     kind, arg, default = parameter
     stars = kind if kind != "key" else ""
     text = stars + arg.arg
     if arg.annotation is not None:
-        text += f": {pattern(source, arg.annotation)}"  # type: ignore[arg-type]
+        text += f": {pattern(source, arg.annotation)}"
     if default is None:
         return text
     equals = " = " if arg.annotation is not None else "="
-    return f"{text}{equals}{pattern(source, default)}"  # type: ignore[arg-type]
+    return f"{text}{equals}{pattern(source, default)}"

@@ -6,6 +6,7 @@ import ast
 from typing import TYPE_CHECKING
 
 from vpatch.deriving.candidate import Candidate, Case, Declared
+from vpatch.deriving.code import named
 from vpatch.deriving.source_code import Definition
 
 if TYPE_CHECKING:
@@ -66,11 +67,7 @@ def _user_of(case: Case, name: str) -> str | None:
     ]
     users = (node for node in definitions if _uses(node, name))
     node = next(users, definitions[0] if definitions else None)
-    if node is None:
-        return None
-    word = "class" if isinstance(node, ast.ClassDef) else "def"
-    arguments = "" if isinstance(node, ast.ClassDef) else "(...)"
-    return f"{word} {node.name}{arguments}: ..."
+    return None if node is None else named(case.after, node)[0]
 
 
 def _uses(root: ast.AST, name: str) -> bool:

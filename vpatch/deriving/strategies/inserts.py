@@ -67,12 +67,10 @@ def _places(
     neighbours: tuple[Statement | None, Statement | None],
 ) -> Iterator[Declared]:
     above, below = neighbours
-    scope = case.scope
     last: list[Declared] = []
     for key, statement in _order(statements, above, below):
-        inner = (*scope, statement.name) if statement.name is not None else scope
         for text in named(case.after, statement.node):
-            place = within({key: text}, inner)
+            place = within({key: text}, case.scope_of(statement.node))
             if "\n" in text.removesuffix(":\n    ..."):
                 # All of a long statement says more than a place.
                 last.append(place)

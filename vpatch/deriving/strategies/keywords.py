@@ -29,13 +29,9 @@ def keywords(case: Case) -> Iterator[Candidate]:
 
 def _additions(pair: Pair) -> dict[str, str] | None:
     old, new = pair.old, pair.new
-    if (
-        not isinstance(old, ast.Call)
-        or not isinstance(new, ast.Call)
-        or not same(old.func, new.func)
-    ):
+    if not isinstance(old, ast.Call) or not isinstance(new, ast.Call):
         return None
-    if list(map(ast.dump, old.args)) != list(map(ast.dump, new.args)):
+    if not same(old.func, new.func) or [*map(ast.dump, old.args)] != [*map(ast.dump, new.args)]:
         return None
     known = [ast.dump(each) for each in old.keywords]
     further = [each for each in new.keywords if ast.dump(each) not in known]

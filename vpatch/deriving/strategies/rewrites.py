@@ -24,15 +24,11 @@ def rewritten(case: Case) -> Iterator[Candidate]:
     pair = case.pair
     if pair is None:
         return
-    for inner in reversed(list(narrowed(pair))):
-        for edit in rewrites(case, inner):
-            yield one("rewrite", edit)
+    for edit in _smallest(case, pair):
+        yield one("rewrite", edit)
     old, new = case.difference.old[0].node, case.difference.new[0].node
-    if (
-        isinstance(pair.old, ast.ExceptHandler)
-        and isinstance(old, ast.Try)
-        and isinstance(new, ast.Try)
-    ):
+    is_handler = isinstance(pair.old, ast.ExceptHandler)
+    if is_handler and isinstance(old, ast.Try) and isinstance(new, ast.Try):
         texts = _handlers(case.before, old), _handlers(case.after, new)
         yield one("rewrite", within({"find": texts[0], "rewrite": texts[1]}, case.scope))
 
@@ -50,6 +46,7 @@ def each_part(case: Case) -> Iterator[Candidate]:
 
 
 def _smallest(case: Case, pair: Pair) -> Iterator[Declared]:
+    """Edits that rewrite what alone differs, and then more and more around it."""
     for inner in reversed(list(narrowed(pair))):
         yield from rewrites(case, inner)
 
@@ -57,9 +54,6 @@ def _smallest(case: Case, pair: Pair) -> Iterator[Declared]:
 def rewrites(case: Case, pair: Pair) -> Iterator[Declared]:
     """Edits that rewrite the old code of a pair as the new one."""
     headers = _headers(pair)
-    scope = case.scope
-    if isinstance(pair.old, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
-        scope = (*scope, pair.old.name)
     if headers is not None:
         texts = [headers]
     elif not tells(pair.old) or (hasattr(pair.old, "body") and isinstance(pair.old, ast.stmt)):
@@ -69,15 +63,12 @@ def rewrites(case: Case, pair: Pair) -> Iterator[Declared]:
     for find, rewrite in texts:
         if "$" in find + rewrite or find == rewrite or find.count("\n") >= _MOST_LINES:
             continue
-        yield within({"find": find, "rewrite": rewrite}, scope)
+        yield within({"find": find, "rewrite": rewrite}, case.scope_of(pair.old))
 
 
 def _headers(pair: Pair) -> tuple[str, str] | None:
     """The headers of compound statements, with `...` for their blocks."""
-    old, new = (
-        header(source, node) or _definition(source, node)
-        for source, node in zip(pair.sources, (pair.old, pair.new), strict=True)
-    )
+    old, new = (header(*side) or _definition(*side) for side in pair.sides)
     return None if old is None or new is None else (old, new)
 
 

@@ -23,7 +23,7 @@ def deleted(case: Case) -> Iterator[Candidate]:
         return
     whole = _patterns(case.before, old)
     texts = [*named(case.before, old[0].node), whole] if len(old) == 1 else [whole]
-    scope = _scope_of(case, old)
+    scope = case.scope_of(old[0].node) if len(old) == 1 else case.scope
     for text in dict.fromkeys(text for text in texts if _is_fit(text)):
         yield one("delete", within({"delete": text}, scope))
         yield one("delete", within({"delete": text, "with-comments": True}, scope))
@@ -50,13 +50,6 @@ def regrouped(case: Case) -> Iterator[Candidate]:
 
 def _patterns(source: SourceCode, statements: Sequence[Statement]) -> str:
     return "\n".join(pattern(source, each.node) for each in statements)
-
-
-def _scope_of(case: Case, statements: Sequence[Statement]) -> tuple[str, ...]:
-    """The definition that is searched: one that goes away is in that itself."""
-    if len(statements) == 1 and statements[0].name is not None:
-        return (*case.scope, statements[0].name)
-    return case.scope
 
 
 def _is_fit(text: str) -> bool:

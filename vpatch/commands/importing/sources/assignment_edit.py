@@ -16,15 +16,13 @@ from vpatch.commands.importing.sources.function_text import (
     with_names,
 )
 from vpatch.deriving.module_names import (
-    FUNCTIONS,
-    Function,
     bound_in,
     defined,
     imports_in,
     names_of,
     place_of,
 )
-from vpatch.deriving.source_code import parsed
+from vpatch.deriving.source_code import Definition, Function, parsed
 
 if TYPE_CHECKING:
     from vpatch.changes.stack import Stack
@@ -65,27 +63,29 @@ class AssignmentEdit:
         self.files = files
         self.notes: list[str] = []
         if one.refused is not None:
-            raise self._refused(f"{one.dotted} {one.refused}")
-        found = place_of(one.owner, self._read)
-        if found is None:
-            raise self._refused(f"the release has no {one.owner}")
-        self.path, self.owner = found
+            raise self._refusal(f"{one.dotted} {one.refused}")
+        place = place_of(one.owner, self._read)
+        if place is None:
+            raise self._refusal(f"the release has no {one.owner}")
+        self.path, self.owner = place
         self.content = (self._read(self.path) or b"").decode()
         self.tree = parsed(self.content)
+        # What the release has of the class, or the module, and of what is assigned in it.
+        self.around = defined(self.tree, self.owner) if self.owner else self.tree
+        self.target = defined(self.tree, f"{self.owner}.{one.name}" if self.owner else one.name)
 
     def _read(self, path: str) -> bytes | None:
         return self.files[path] if path in self.files else self.stack.read(path)
 
-    def _refused(self, what: str) -> UsageError:
+    def _refusal(self, what: str) -> UsageError:
         return self.source.refused(self.one.line, what)
 
     def make(self) -> list[str]:
         """Change the file that the assignment is about, and say what to look at."""
         one = self.one
-        name = f"{self.owner}.{one.name}" if self.owner else one.name
-        if len(self._definitions()) > 1:
-            raise self._refused(f"{one.dotted} is defined several times in the release")
-        target = defined(self.tree, name)
+        body = self.around.body if isinstance(self.around, ast.ClassDef | ast.Module) else []
+        if sum(one.name in names_of(node) for node in body) > 1:
+            raise self._refusal(f"{one.dotted} is defined several times in the release")
         if one.is_conditional:
             self.notes.append(
                 f"line {one.line}: {one.dotted} is assigned on a condition, and the patch does it "
@@ -96,19 +96,14 @@ class AssignmentEdit:
             value = constant
         replacement = self._replacement(value)
         if replacement is not None:
-            self._put(replacement, target)
+            self._put(replacement)
         elif value is not None and _is_plain(value):
-            self._set(value, target)
-        elif isinstance(target, (ast.Assign, ast.AnnAssign)):
-            raise self._refused(f"{one.dotted} gets a value that is computed")
+            self._set(value)
+        elif isinstance(self.target, (ast.Assign, ast.AnnAssign)):
+            raise self._refusal(f"{one.dotted} gets a value that is computed")
         else:
-            raise self._refused(f"{one.dotted} gets no function of this module")
+            raise self._refusal(f"{one.dotted} gets no function of this module")
         return self.notes
-
-    def _definitions(self) -> list[ast.AST]:
-        owner = defined(self.tree, self.owner) if self.owner else self.tree
-        body = owner.body if isinstance(owner, (ast.ClassDef, ast.Module)) else []
-        return [node for node in body if self.one.name in names_of(node)]
 
     def _replacement(self, value: ast.expr | None, kind: str | None = None) -> _Replacement | None:
         """The function that a value is, if it is one of the plugin."""
@@ -137,7 +132,7 @@ class AssignmentEdit:
             if name in _KINDS and kind is None and len(function.decorator_list) == 1:
                 kind = name
             elif not re.match(r"(functools\.)?wraps\(", name):
-                raise self._refused(f"{function.name} has decorators (@{name})")
+                raise self._refusal(f"{function.name} has decorators (@{name})")
         return kind
 
     def _text_of(self, module: PluginModule, function: Function) -> str:
@@ -146,110 +141,102 @@ class AssignmentEdit:
         text = textwrap.dedent(text).rstrip("\n") + "\n"
         text = text.replace(f"def {function.name}", f"def {self.one.name}", 1)
         if not is_same(function, text):
-            raise self._refused(f"{function.name} has a string of several lines, or comes after ;")
+            raise self._refusal(f"{function.name} has a string of several lines, or comes after ;")
         return text
 
     # --- values ---------------------------------------------------------------------------------
 
-    def _set(self, value: ast.expr, target: ast.stmt | None) -> None:
+    def _set(self, value: ast.expr) -> None:
+        target, owner = self.target, self.around
         new = ast.unparse(value)
         segment = ast.get_source_segment(self.source.text, value)
         new = segment if segment is not None and "\n" not in segment else new
-        owner = defined(self.tree, self.owner) if self.owner else None
         if isinstance(target, (ast.Assign, ast.AnnAssign)):
-            self._refuse_made_once(owner, target)
+            self._refuse_made_once()
             if target.value is None:
-                raise self._refused(f"{self.one.dotted} has no value in the release")
+                raise self._refusal(f"{self.one.dotted} has no value in the release")
             old = ast.get_source_segment(self.content, target.value) or ""
             start = _offset(self.content, target.value)
             self._write(self.content[:start] + new + self.content[start + len(old) :])
         elif target is None and isinstance(owner, ast.ClassDef):
-            self._refuse_made_once(owner, target)
+            self._refuse_made_once()
             lines = self.content.splitlines(keepends=True)
             indent = " " * owner.body[-1].col_offset
-            lines[owner.end_lineno : owner.end_lineno] = [
-                "\n",
-                f"{indent}{self.one.name} = {new}\n",
-            ]
+            assignment = f"{indent}{self.one.name} = {new}\n"
+            lines[owner.end_lineno : owner.end_lineno] = ["\n", assignment]
             self._write("".join(lines))
         else:
-            what = (
-                "is no variable in the release" if target is not None else "is not in the release"
-            )
-            raise self._refused(f"{self.one.dotted} {what}")
+            what = "is not" if target is None else "is no variable"
+            raise self._refusal(f"{self.one.dotted} {what} in the release")
 
-    def _refuse_made_once(self, owner: ast.stmt | None, target: ast.stmt | None) -> None:
+    def _refuse_made_once(self) -> None:
         """Refuse fields: a class such as a dataclass has their values from its making."""
+        owner, target = self.around, self.target
         if not isinstance(owner, ast.ClassDef):
             return
         heads = [ast.unparse(n).partition("(")[0] for n in (*owner.bases, *owner.decorator_list)]
         is_enum = any(re.search(r"(Enum|Flag)$", head) for head in heads)
         if (is_enum or isinstance(target, ast.AnnAssign)) and any(map(_MADE_ONCE.search, heads)):
-            raise self._refused(
+            raise self._refusal(
                 f"{self.one.dotted} is a field: {self.owner} has read its value when it is assigned"
             )
 
     # --- functions ------------------------------------------------------------------------------
 
-    def _put(self, new: _Replacement, target: ast.stmt | None) -> None:
+    def _put(self, new: _Replacement) -> None:
         """Put a function in the place of another, or behind the last one of its class."""
+        target, owner = self.target, self.around
         hidden = self._hidden_name()
         renamed, imports = self._names(new, hidden)
         text = with_names(new.text, renamed)
         lines = self.content.splitlines(keepends=True)
-        if isinstance(target, FUNCTIONS):
+        if isinstance(target, Function):
             if renamed:
-                text = self._indented(new, text, target.col_offset)
+                text = self._indent(new, text, target.col_offset)
                 # As the module does it. The old function stays as it is, so one insert says this.
-                kept = f"{' ' * target.col_offset}{hidden} = {self.one.name}\n"
+                alias = f"{' ' * target.col_offset}{hidden} = {self.one.name}\n"
                 gap = "\n" if self.owner else "\n\n"
-                lines[target.end_lineno : target.end_lineno] = [gap, kept, gap, text]
+                lines[target.end_lineno : target.end_lineno] = [gap, alias, gap, text]
             else:
-                first = self._without_decorators(new, target)
-                text = self._indented(new, text, target.col_offset)
-                if first is None:
-                    lines[target.lineno - 1 : target.end_lineno] = [text]
-                else:
-                    lines[first - 1 : target.end_lineno] = [text]
+                first = self._first_line(new, target)
+                text = self._indent(new, text, target.col_offset)
+                lines[first - 1 : target.end_lineno] = [text]
         elif renamed:
-            raise self._refused(f"{self.one.dotted} is not defined in {self.one.owner} itself")
+            raise self._refusal(f"{self.one.dotted} is not defined in {self.one.owner} itself")
         elif target is None and self.owner:
-            owner = defined(self.tree, self.owner)
             if not isinstance(owner, ast.ClassDef):
-                raise self._refused(f"{self.one.owner} is no class in the release")
-            text = self._indented(new, text, owner.body[-1].col_offset)
+                raise self._refusal(f"{self.one.owner} is no class in the release")
+            text = self._indent(new, text, owner.body[-1].col_offset)
             lines[owner.end_lineno : owner.end_lineno] = ["\n", text]
         else:
-            raise self._refused(f"{self.one.dotted} is no function in the release")
+            raise self._refusal(f"{self.one.dotted} is no function in the release")
         lines[self._end_of_imports() : self._end_of_imports()] = [f"{one}\n" for one in imports]
         self._write("".join(lines))
 
-    def _without_decorators(self, new: _Replacement, target: Function) -> int | None:
-        """The first line to replace if the decorators go; None if they stay."""
+    def _first_line(self, new: _Replacement, target: Function) -> int:
+        """The first line to replace: that of the decorators if they go."""
         names = [ast.unparse(decorator) for decorator in target.decorator_list]
         if not names or (new.kind is not None and names == [new.kind]):
-            return None
+            return target.lineno
         if new.kind is None and set(names).isdisjoint({"staticmethod", "classmethod"}):
             self.notes.append(
                 f"{self.one.dotted} keeps its decorators (@{', @'.join(names)}), which the module "
                 "takes away"
             )
-            return None
+            return target.lineno
         self.notes.append(
             f"{self.one.dotted} has no @{', @'.join(names)} any more, as in the module"
         )
         return min(decorator.lineno for decorator in target.decorator_list)
 
-    def _indented(self, new: _Replacement, text: str, indent: int) -> str:
-        target = defined(
-            self.tree, f"{self.owner}.{self.one.name}" if self.owner else self.one.name
-        )
-        kept = isinstance(target, FUNCTIONS) and [ast.unparse(d) for d in target.decorator_list]
-        is_there = kept == [new.kind] and self._hidden_name() not in text
+    def _indent(self, new: _Replacement, text: str, indent: int) -> str:
+        decorators = self.target.decorator_list if isinstance(self.target, Function) else []
+        is_there = list(map(ast.unparse, decorators)) == [new.kind]
+        is_there = is_there and self._hidden_name() not in text
         head = f"@{new.kind}\n" if new.kind and not is_there else ""
         whole = textwrap.indent(head + text, " " * indent)
         if not is_same(parsed_function(text), whole):
-            raise self._refused(f"{new.name} has a string of several lines, or comes after ;")
+            raise self._refusal(f"{new.name} has a string of several lines, or comes after ;")
         return whole
 
     def _hidden_name(self) -> str:
@@ -262,9 +249,9 @@ class AssignmentEdit:
     def _names(self, new: _Replacement, hidden: str) -> tuple[dict[str, str], list[str]]:
         """What a function uses of its module: new names for some, and imports for others."""
         if re.search(r"^\s*(global|nonlocal)\s", new.text, re.MULTILINE):
-            raise self._refused(f"{new.name} changes a variable of this module (global, nonlocal)")
+            raise self._refusal(f"{new.name} changes a variable of this module (global, nonlocal)")
         if self.owner and (mangled := mangled_in(new.text)):
-            raise self._refused(
+            raise self._refusal(
                 f"{new.name} uses {mangled}, which is another name inside of a class"
             )
         own, known = new.module.own(new.scopes), new.module.imports
@@ -278,10 +265,10 @@ class AssignmentEdit:
                 renamed[name] = f"{self.owner}.{hidden}" if self.owner else hidden
             elif name in own:
                 if not self._is_same_variable(name, new.module):
-                    raise self._refused(f"{new.name} uses {name} of this module")
+                    raise self._refusal(f"{new.name} uses {name} of this module")
             elif name in known.dotted and name in bound:
                 if not self._is_same_import(name, known.dotted[name]):
-                    raise self._refused(f"{new.name} uses {name}, another thing in {self.path}")
+                    raise self._refusal(f"{new.name} uses {name}, another thing in {self.path}")
             elif name in known.dotted:
                 imports.append(known.statements[name])
                 self._note_plugin(new.module, known.dotted[name])
@@ -293,9 +280,9 @@ class AssignmentEdit:
         if place_of(dotted, self._read) != place_of(self.one.dotted, self._read) or (
             new.module is not self.source
         ):
-            raise self._refused(f"{new.name} uses {name} of this module, which is {dotted}")
+            raise self._refusal(f"{new.name} uses {name} of this module, which is {dotted}")
         if line > self.one.line or new.module.is_unsure(name):
-            raise self._refused(f"{new.name} uses {name}, which need not be the original")
+            raise self._refusal(f"{new.name} uses {name}, which need not be the original")
 
     def _is_same_variable(self, name: str, module: PluginModule) -> bool:
         """Whether the release has a variable of the same code, such as its logger."""
@@ -321,7 +308,7 @@ class AssignmentEdit:
         """The line behind the imports at the head of the file."""
         end = 0
         for node in self.tree.body:
-            if isinstance(node, (*FUNCTIONS, ast.ClassDef)):
+            if isinstance(node, Definition):
                 break
             if isinstance(node, (ast.Import, ast.ImportFrom)):
                 end = node.end_lineno or 0

@@ -7,8 +7,7 @@ import builtins
 import symtable
 from typing import TYPE_CHECKING
 
-from vpatch.deriving.module_names import FUNCTIONS, Function
-from vpatch.deriving.source_code import parsed
+from vpatch.deriving.source_code import Function, parsed
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -19,7 +18,7 @@ _BUILTINS = frozenset(dir(builtins))
 def parsed_function(text: str) -> Function:
     """Parse the text of one function."""
     (function,) = parsed(text).body
-    if not isinstance(function, FUNCTIONS):
+    if not isinstance(function, Function):
         raise TypeError(f"{ast.unparse(function)} is no function")
     return function
 
@@ -65,10 +64,10 @@ def is_same(function: Function, text: str) -> bool:
     """Whether text is a function with the same code, whatever its name and docstring are."""
     try:
         # A method is indented.
-        (made,) = parsed(f"class _:\n{text}" if text[:1].isspace() else text).body
+        (statement,) = parsed(f"class _:\n{text}" if text[:1].isspace() else text).body
     except (SyntaxError, ValueError):
         return False
-    again = made.body[0] if isinstance(made, ast.ClassDef) else made
+    again = statement.body[0] if isinstance(statement, ast.ClassDef) else statement
     return isinstance(again, type(function)) and _dumps(again) == _dumps(function)
 
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import ast
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from vpatch.deriving.module_names import FUNCTIONS, Function, bound_in, imports_of
-from vpatch.deriving.source_code import parsed
+from vpatch.deriving.module_names import bound_in, imports_of
+from vpatch.deriving.source_code import Definition, Function, parsed
 from vpatch.errors import UsageError
 from vpatch.util.untrusted import LARGEST_BESIDE, read_file
 
@@ -84,36 +84,35 @@ class PluginModule:
     @cached_property
     def _statements(self) -> list[tuple[ast.AST, Scopes, bool]]:
         """All statements in their order, with the functions they are in; whether on a condition."""
-        return list(_walked(self.tree, (), conditional=False))
+        return list(_walk(self.tree, (), conditional=False))
 
     @cached_property
     def _bindings(self) -> Counter[str]:
         """How often each name is bound, wherever that is."""
-        found: Counter[str] = Counter()
-        for node in ast.walk(self.tree):
-            match node:
-                case ast.Name(id=name, ctx=ast.Store()):
-                    found[name] += 1
-                case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name):
-                    found[name] += 1
-        for name, statements in self._imported.items():
-            found[name] += len(statements)
-        return found
+        imported = Counter({name: len(origins) for name, origins in self._origins.items()})
+        functions = (node.name for node in ast.walk(self.tree) if isinstance(node, Function))
+        return imported + self._stored + Counter(functions)
 
     @cached_property
-    def _imported(self) -> dict[str, set[str]]:
-        """All imports of each name."""
-        found: dict[str, set[str]] = {}
+    def _stored(self) -> Counter[str]:
+        """How often each name is assigned, or bound by a loop and the like."""
+        names = (node for node in ast.walk(self.tree) if isinstance(node, ast.Name))
+        return Counter(name.id for name in names if isinstance(name.ctx, ast.Store))
+
+    @cached_property
+    def _origins(self) -> dict[str, set[str]]:
+        """All imports of each name; those that begin with a dot are of the plugin."""
+        origins: dict[str, set[str]] = {}
         for node in ast.walk(self.tree):
             if isinstance(node, (ast.Import, ast.ImportFrom)):
-                module = (
-                    f"{'.' * node.level}{node.module}" if isinstance(node, ast.ImportFrom) else ""
-                )
+                module = ""
+                if isinstance(node, ast.ImportFrom):
+                    module = f"{'.' * node.level}{node.module}"
                 for alias in node.names:
                     name = alias.asname or alias.name.partition(".")[0]
                     origin = alias.name if module or alias.asname else name
-                    found.setdefault(name, set()).add(f"{module}:{origin}")
-        return found
+                    origins.setdefault(name, set()).add(f"{module}:{origin}")
+        return origins
 
     def is_unsure(self, name: str) -> bool:
         """Whether a name may be several things."""
@@ -128,7 +127,7 @@ class PluginModule:
             case ast.Name(id=name):
                 alias = self.aliases.get(name)
                 return self.imports.dotted.get(name) if alias is None else alias[0]
-            case ast.Call(func=func, args=[ast.Constant(value=str(name))]) if _called(func) == (
+            case ast.Call(func=func, args=[ast.Constant(value=str(name))]) if _last_name(func) == (
                 "import_module"
             ):
                 return name
@@ -145,9 +144,7 @@ class PluginModule:
         """What the module assigns to parts of the tree, on import or in a function."""
         for node, scopes, conditional in self._statements:
             for one in self._of_statement(node):
-                yield Assigned(
-                    one.owner, one.name, one.value, one.line, scopes, conditional, one.refused
-                )
+                yield replace(one, scopes=scopes, is_conditional=conditional)
 
     def left_out(self) -> Iterator[str]:
         """What the module does beside that: to other packages, and by calls, for people."""
@@ -178,8 +175,7 @@ class PluginModule:
             case ast.For(target=target, iter=values):
                 inside = [n for n in ast.walk(values) if self._owner(n) is not None]
                 if inside:
-                    names = {n.id for n in ast.walk(target) if isinstance(n, ast.Name)}
-                    yield from self._in_loop(node, names)
+                    yield from self._in_loop(node, set(_names_in(target)))
             case ast.Expr(value=ast.Call() as call):
                 yield from self._of_call(call)
 
@@ -193,7 +189,7 @@ class PluginModule:
             yield self._one(owner, target.attr, value, target)
 
     def _of_call(self, call: ast.Call) -> Iterator[Assigned]:
-        name = _called(call.func)
+        name = _last_name(call.func)
         match call.args:
             case [owner, ast.Constant(value=str(attr)), value] if name == "setattr":
                 if (dotted := self._owner(owner)) is not None:
@@ -203,9 +199,9 @@ class PluginModule:
         # As unittest.mock has it, and what it starts.
         for inner in (node for node in ast.walk(call) if isinstance(node, ast.Call)):
             match inner.args:
-                case [ast.Constant(value=str(dotted)), *_] if _called(inner.func) == "patch":
+                case [ast.Constant(value=str(dotted)), *_] if _last_name(inner.func) == "patch":
                     if self.is_of_tree(dotted):
-                        yield _refused(dotted, inner, "is replaced by patch(...)")
+                        yield _refused_assignment(dotted, inner, "is replaced by patch(...)")
                 case [owner, *_] if ast.unparse(inner.func).endswith("patch.object"):
                     yield from self._others([owner], "is replaced by patch.object(...)")
 
@@ -213,16 +209,14 @@ class PluginModule:
         for node in ast.walk(loop):
             target = node.targets[0] if isinstance(node, ast.Assign) else None
             match node:
-                case ast.Call(args=[owner, *_]) if _called(node.func) == "setattr":
+                case ast.Call(args=[owner, *_]) if _last_name(node.func) == "setattr":
                     target = owner
-            if target is not None and names & {
-                n.id for n in ast.walk(target) if isinstance(n, ast.Name)
-            }:
+            if target is not None and not names.isdisjoint(_names_in(target)):
                 what = f"is assigned in a loop ({ast.unparse(target)})"
-                yield _refused(ast.unparse(loop.iter), loop, what)
+                yield _refused_assignment(ast.unparse(loop.iter), loop, what)
 
     def _one(self, owner: str, name: str, value: ast.expr, target: ast.expr) -> Assigned:
-        root = next((n.id for n in ast.walk(target) if isinstance(n, ast.Name)), "")
+        root = next(iter(_names_in(target)), "")
         unsure = root in self.aliases and self.is_unsure(root)
         why = f"{root} is several things in this module" if unsure else None
         return Assigned(owner, name, value, target.lineno, refused=why)
@@ -234,7 +228,7 @@ class PluginModule:
                 dotted = self._owner(node)
                 is_changed = isinstance(node, (ast.Attribute, ast.Subscript)) or node is target
                 if dotted is not None and is_changed and "." in dotted:
-                    yield _refused(dotted, node, what)
+                    yield _refused_assignment(dotted, node, what)
                     break
 
     def _owner(self, node: ast.AST) -> str | None:
@@ -242,7 +236,7 @@ class PluginModule:
         return dotted if dotted is not None and self.is_of_tree(dotted) else None
 
     def function(
-        self, name: str, scopes: Scopes, left: int = _MOST
+        self, name: str, scopes: Scopes, most: int = _MOST
     ) -> tuple[PluginModule, Function, Scopes] | None:
         """The function that a name is in some functions, with its module; None for others.
 
@@ -251,17 +245,17 @@ class PluginModule:
         """
         for depth in range(len(scopes), -1, -1):
             scope: ast.AST = scopes[depth - 1] if depth else self.tree
-            found = [
+            functions = [
                 node
                 for node in _own_statements(scope)
-                if isinstance(node, FUNCTIONS) and node.name == name
+                if isinstance(node, Function) and node.name == name
             ]
-            if len(found) > 1:
-                raise self.refused(found[1].lineno, f"{name} is defined several times")
-            if found:
-                return self, found[0], scopes[:depth]
-        for module, inner in self._imports_from_plugin(name) if left else ():
-            other = module.function(inner, (), left - 1)
+            if len(functions) > 1:
+                raise self.refused(functions[1].lineno, f"{name} is defined several times")
+            if functions:
+                return self, functions[0], scopes[:depth]
+        for module, inner in self._imports_from_plugin(name) if most else ():
+            other = module.function(inner, (), most - 1)
             if other is not None:
                 return other
         return None
@@ -294,24 +288,17 @@ class PluginModule:
 
     def own(self, scopes: Scopes) -> set[str]:
         """The names that only this module gives a meaning, as code in some functions sees it."""
-        relative = {
-            alias.asname or alias.name
-            for node in ast.walk(self.tree)
-            if isinstance(node, ast.ImportFrom) and node.level
-            for alias in node.names
+        own = {
+            name
+            for name, origins in self._origins.items()
+            if len(origins) > 1 or any(origin.startswith(".") for origin in origins)
         }
-        several = {name for name, all_ in self._imported.items() if len(all_) > 1}
         bound = bound_in(self.tree)
         for scope in scopes:
             bound |= bound_in(scope) | {
                 arg.arg for arg in ast.walk(scope.args) if isinstance(arg, ast.arg)
             }
-        stored = {
-            node.id
-            for node in ast.walk(self.tree)
-            if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
-        }
-        return relative | several | {n for n in bound if n not in self._imported or n in stored}
+        return own | {n for n in bound if n not in self._origins or n in self._stored}
 
     def value_of(self, name: str) -> ast.expr | None:
         """The value of a constant of the module."""
@@ -319,36 +306,37 @@ class PluginModule:
             node.value
             for node in self.tree.body
             if isinstance(node, (ast.Assign, ast.AnnAssign))
-            and any(isinstance(n, ast.Name) and n.id == name for n in ast.walk(_target(node)))
+            and name in _names_in(node.targets[0] if isinstance(node, ast.Assign) else node.target)
         ]
         return values[0] if len(values) == 1 and not self.is_unsure(name) else None
 
 
-def _target(node: ast.Assign | ast.AnnAssign) -> ast.expr:
-    return node.targets[0] if isinstance(node, ast.Assign) else node.target
+def _names_in(node: ast.AST) -> list[str]:
+    """The names in an expression, the outermost first."""
+    return [inner.id for inner in ast.walk(node) if isinstance(inner, ast.Name)]
 
 
-def _refused(dotted: str, node: ast.AST, what: str) -> Assigned:
+def _refused_assignment(dotted: str, node: ast.AST, what: str) -> Assigned:
     owner, _, name = dotted.rpartition(".")
     line: int = node.lineno  # type: ignore[attr-defined]
     return Assigned(owner or dotted, name, None, line, refused=what)
 
 
-def _called(func: ast.expr) -> str:
+def _last_name(func: ast.expr) -> str:
     """The last name of what is called."""
     return func.attr if isinstance(func, ast.Attribute) else getattr(func, "id", "")
 
 
-def _walked(
+def _walk(
     node: ast.AST, scopes: Scopes, *, conditional: bool
 ) -> Iterator[tuple[ast.AST, Scopes, bool]]:
     for child in ast.iter_child_nodes(node):
         if isinstance(child, ast.stmt):
             yield child, scopes, conditional
-        inner = (*scopes, child) if isinstance(child, FUNCTIONS) else scopes
+        inner = (*scopes, child) if isinstance(child, Function) else scopes
         if isinstance(child, (ast.stmt, ast.ExceptHandler, ast.match_case)):
             on = conditional or isinstance(child, _TRIES)
-            yield from _walked(child, inner, conditional=on)
+            yield from _walk(child, inner, conditional=on)
 
 
 def _own_statements(scope: ast.AST) -> Iterator[ast.AST]:
@@ -356,7 +344,5 @@ def _own_statements(scope: ast.AST) -> Iterator[ast.AST]:
     for child in ast.iter_child_nodes(scope):
         if isinstance(child, ast.stmt):
             yield child
-        if isinstance(child, (ast.stmt, ast.ExceptHandler)) and not isinstance(
-            child, (*FUNCTIONS, ast.ClassDef)
-        ):
+        if isinstance(child, (ast.stmt, ast.ExceptHandler)) and not isinstance(child, Definition):
             yield from _own_statements(child)

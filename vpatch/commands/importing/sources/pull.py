@@ -21,8 +21,8 @@ _OF_ANOTHER_MODE = re.compile(r"@@ -0,0 \+1 @@\n\+[^\n]+\n\\ No newline|@@ -0,0 
 
 def pull_named(text: str) -> tuple[str, int] | None:
     """Return the repository and the number that `OWNER/NAME#1` or a URL names, None for others."""
-    found = _NAMED.fullmatch(text)
-    return (found[1], int(found[2])) if found else None
+    match = _NAMED.fullmatch(text)
+    return (match[1], int(match[2])) if match else None
 
 
 def from_pull(name: str, github: GitHub) -> list[DiffedChange]:
@@ -68,8 +68,8 @@ def from_pull(name: str, github: GitHub) -> list[DiffedChange]:
     text = "".join(_diff(file) for file in change.files if file not in without).encode()
     files = tuple(file for diffs in read_diffs(text, ref) for file in diffs.files)
     message = Message(change.title, change.body, (ref,))
-    left = tuple(LeftAside(file.path, str(aside(file.path)), 0) for file in without)
-    return [DiffedChange(files, message, ref, f"pull-{number}", left)]
+    left_aside = tuple(LeftAside(file.path, str(aside(file.path)), 0) for file in without)
+    return [DiffedChange(files, message, ref, f"pull-{number}", left_aside)]
 
 
 def _diff(file: PullFile) -> str:

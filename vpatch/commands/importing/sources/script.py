@@ -12,13 +12,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from vpatch.commands.importing.sources.script_effect import effect_on_copy, limit_broken
+from vpatch.commands.importing.sources.source import read_source
 from vpatch.confinement.sandbox import LARGEST_WRITTEN, NOBODY, run_sandboxed
 from vpatch.confinement.script_python import script_python, write_stub
 from vpatch.confinement.view import OWN_PLACE
 from vpatch.errors import UsageError
 from vpatch.util.plural import counted
 from vpatch.util.scratch import scratch_folder
-from vpatch.util.untrusted import LARGEST_BESIDE, read_file
 from vpatch.util.visible import visible
 
 if TYPE_CHECKING:
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from vpatch.changes.stack import Stack
     from vpatch.confinement.sandbox import Finished
     from vpatch.confinement.script_python import ScriptPython
-    from vpatch.source.tree import Tree
 
 # Where a script sees the release, if nobody says otherwise.
 DEFAULT_PLACE = Path("/vpatch/vllm")
@@ -39,7 +38,7 @@ _LONGEST_LINE = 300
 _BEYOND = 128
 
 
-def from_script(script: Path, tree: Tree, stack: Stack, seen_at: Path) -> list[SourceChange]:
+def from_script(script: Path, stack: Stack, seen_at: Path) -> list[SourceChange]:
     """Run a script on a copy of a release, and read what it changed.
 
     The script runs in the copy's root without arguments. It can change nothing else, and reaches
@@ -47,7 +46,6 @@ def from_script(script: Path, tree: Tree, stack: Stack, seen_at: Path) -> list[S
 
     Args:
         script: a file of Python (`.py`), a program, or a script for `sh`.
-        tree: the release.
         stack: the release as the changes read so far leave it.
         seen_at: the absolute path at which the script looks for the root, such as a site-packages.
 
@@ -63,35 +61,23 @@ def from_script(script: Path, tree: Tree, stack: Stack, seen_at: Path) -> list[S
             "/usr/local/lib/python3.12/dist-packages",
             code="cli.bad-value",
         )
-    content = _read_script(script)
+    content = read_source(script, hint="name a file that has the script")
     python = script_python(_python_named(content) or "python3")
     with _scratch() as scratch:
         root = scratch / "copy"
-        for path in tree.paths():
+        for path in stack.tree.paths():
             place = root / path
             place.parent.mkdir(parents=True, exist_ok=True)
             place.write_bytes(stack.read(path) or b"")
         if (root / "vllm" / "__init__.py").is_file():
-            write_stub(python, root, seen_at, tree.pin.version or "0")
+            write_stub(python, root, seen_at, stack.tree.pin.version or "0")
         command = _command(script, content, python, scratch / "own")
         _hand_over(scratch)
         finished = run_sandboxed(command, python, scratch, seen_at)
         lines = _lines(finished.output)
         _refuse_failed(finished, script, lines)
-        change = effect_on_copy(root, tree, stack, script, _last(lines))
-    return [stack.push(replace(change, printed=_printed(lines)))]
-
-
-def _read_script(script: Path) -> bytes:
-    try:
-        return read_file(script, LARGEST_BESIDE)
-    except OSError as error:
-        raise UsageError(
-            f"cannot be read: {error.strerror}",
-            where=str(script),
-            hint="name a file that has the script",
-            code="importing.unreadable",
-        ) from error
+        change = effect_on_copy(root, stack, script, _last(lines))
+    return [stack.push(replace(change, printed=_printed_lines(lines)))]
 
 
 def _python_named(content: bytes) -> str | None:
@@ -170,7 +156,7 @@ def _last(lines: list[str]) -> str:
     return "".join(f"\n  {line}" for line in lines[-_SHOWN:])
 
 
-def _printed(lines: list[str]) -> tuple[str, ...]:
+def _printed_lines(lines: list[str]) -> tuple[str, ...]:
     above = len(lines) - _PRINTED
     first = [f"({counted(above, 'line')} more above)"] if above > 0 else []
     return (*first, *lines[-_PRINTED:])

@@ -12,9 +12,8 @@ from typing import TYPE_CHECKING
 from vpatch.changes.change import FileChange, LeftAside, Message, SourceChange
 from vpatch.changes.message import id_of
 from vpatch.changes.paths import aside
-from vpatch.commands.importing.sources.tree import BUILT, GENERATED, is_text, refuse_large
+from vpatch.commands.importing.sources.tree import BUILT, LEFT_OUT, is_text, refuse_large
 from vpatch.errors import UsageError
-from vpatch.source.tree import LOCK_FILE
 from vpatch.util.untrusted import plain_path, read_file
 from vpatch.util.visible import visible_line
 
@@ -22,7 +21,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from vpatch.changes.stack import Stack
-    from vpatch.source.tree import Tree
 
 # vLLM has 5,000 files and folders.
 MOST_FILES = 50_000
@@ -46,24 +44,23 @@ _KINDS = {
 _EXECUTABLE = 0o111
 
 
-def effect_on_copy(root: Path, tree: Tree, stack: Stack, script: Path, said: str) -> SourceChange:
+def effect_on_copy(root: Path, stack: Stack, script: Path, printed: str) -> SourceChange:
     """Compare a copy that a script changed with the release.
 
     No process may write to the copy any more.
 
     Args:
         root: the copy.
-        tree: the release.
         stack: the release, and the changes before the script's.
         script: what the change is called after.
-        said: what the script printed, to be shown if nothing differs.
+        printed: what the script printed, to be shown if nothing differs.
 
     Raises:
         UsageError: nothing differs, files of the release are gone, or a limit is broken.
     """
     where = str(script)
     changed: list[FileChange] = []
-    left: list[LeftAside] = []
+    left_aside: list[LeftAside] = []
     notes: list[str] = []
     doubts: list[str] = []
     there: set[str] = set()
@@ -73,7 +70,7 @@ def effect_on_copy(root: Path, tree: Tree, stack: Stack, script: Path, said: str
         before = stack.read(path)
         if not stat.S_ISREG(mode):
             what = _KINDS.get(stat.S_IFMT(mode), "no file")
-            left.append(LeftAside(visible_line(path), f"it is {what}", 0, lost=True))
+            left_aside.append(LeftAside(visible_line(path), f"it is {what}", 0, lost=True))
             continue
         there.add(path)
         if mode & _EXECUTABLE:
@@ -84,7 +81,7 @@ def effect_on_copy(root: Path, tree: Tree, stack: Stack, script: Path, said: str
         why = _why_useless(path, before)
         lost = why is None and (why := _why_impossible(path, content)) is not None
         if why is not None:
-            left.append(LeftAside(visible_line(path), why, 0, lost=lost))
+            left_aside.append(LeftAside(visible_line(path), why, 0, lost=lost))
             continue
         changed.append(FileChange(path, before, content))
         size += len(content)
@@ -92,13 +89,14 @@ def effect_on_copy(root: Path, tree: Tree, stack: Stack, script: Path, said: str
             raise limit_broken(f"changed more than {LARGEST_CHANGE} bytes", script)
         if before is None:
             notes.append(f"{path} is a new file")
-    gone = sorted(set(tree.paths()) - there)
-    left += [LeftAside(path, f"{why}, and it is gone", 0) for path in gone if (why := aside(path))]
-    _refuse_gone([path for path in gone if aside(path) is None], where)
+    gone = {path: aside(path) for path in sorted(set(stack.tree.paths()) - there)}
+    useless = {path: why for path, why in gone.items() if why is not None}
+    left_aside += [LeftAside(path, f"{why}, and it is gone", 0) for path, why in useless.items()]
+    _refuse_gone([path for path in gone if path not in useless], where)
     if not changed:
-        shown = "".join(f"\n  left aside: {one.path}: {one.why}" for one in left[:10])
+        shown = "".join(f"\n  left aside: {one.path}: {one.why}" for one in left_aside[:10])
         raise UsageError(
-            f"nothing differs from the release{shown}{said}",
+            f"nothing differs from the release{shown}{printed}",
             where=where,
             hint="is --vllm the release that the script is for, and does it look for vllm/ where "
             "--at shows it?",
@@ -108,22 +106,21 @@ def effect_on_copy(root: Path, tree: Tree, stack: Stack, script: Path, said: str
     if number > MOST_NEW:
         raise limit_broken(f"left {number} new files; vpatch takes {MOST_NEW}", script)
     refuse_large(changed, where)
-    message = Message(f"What {script.stem} changes")
     return SourceChange(
         id=id_of("", script.stem),
         where=where,
-        message=message,
+        message=Message(f"What {script.stem} changes"),
         files=tuple(changed),
-        aside=tuple(left),
+        aside=tuple(left_aside),
         notes=tuple(notes),
         doubts=tuple(doubts),
     )
 
 
-def limit_broken(what: str, script: Path, said: str = "") -> UsageError:
+def limit_broken(what: str, script: Path, printed: str = "") -> UsageError:
     """Return the error for a script that took more than the sandbox allows."""
     return UsageError(
-        f"the script {what}{said}",
+        f"the script {what}{printed}",
         where=str(script),
         hint="correct the script; or run it yourself on a copy of the release, and give the copy "
         "to --from-tree",
@@ -174,10 +171,7 @@ def _why_useless(path: str, before: bytes | None) -> str | None:
         return None
     if before is None and _BACKUP.fullmatch(name):
         return "a backup"
-    is_made = path in {*GENERATED, LOCK_FILE} or any(
-        part.endswith(BUILT) for part in path.split("/")
-    )
-    if is_made:
+    if path in LEFT_OUT or any(part.endswith(BUILT) for part in path.split("/")):
         return "a build makes it"
     return aside(path)
 

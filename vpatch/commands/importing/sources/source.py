@@ -1,6 +1,6 @@
 """Where changes come from: diffs, and the commits of a repository.
 
-A further source is a function that returns `DiffedChange`s, for `undoing.fitted`. If it knows whole
+A further source is a function that returns `DiffedChange`s, for `undo.fitted`. If it knows whole
 files instead, it takes a `Stack` and puts its changes on it.
 """
 
@@ -37,16 +37,16 @@ def from_diffs(path: Path) -> list[DiffedChange]:
     Raises:
         UsageError: there is no diff.
     """
-    found: list[DiffedChange] = []
+    changes: list[DiffedChange] = []
     errors: list[VpatchError] = []
     for file in _files(path):
         try:
-            found += _of_file(file)
+            changes += _of_file(file)
         except VpatchError as error:
             errors.append(error)
     if errors:
         raise combine(errors)
-    return found
+    return changes
 
 
 def _files(path: Path) -> list[Path]:
@@ -85,17 +85,21 @@ def _in_order(name: str) -> list[tuple[int, str]]:
 
 
 def _of_file(file: Path) -> Iterator[DiffedChange]:
-    try:
-        content = read_file(file, LARGEST_BESIDE)
-    except OSError as error:
-        raise UsageError(
-            f"cannot be read: {error.strerror}",
-            where=str(file),
-            hint="correct the path",
-            code="importing.unreadable",
-        ) from error
-    for diffs in read_diffs(content, str(file)):
+    for diffs in read_diffs(read_source(file, hint="correct the path"), str(file)):
         yield DiffedChange(diffs.files, read_message(diffs.prose), str(file), file.stem)
+
+
+def read_source(file: Path, hint: str) -> bytes:
+    """Read a file that the user names.
+
+    Raises:
+        UsageError: it cannot be read.
+    """
+    try:
+        return read_file(file, LARGEST_BESIDE)
+    except OSError as error:
+        what, where = f"cannot be read: {error.strerror}", str(file)
+        raise UsageError(what, where=where, hint=hint, code="importing.unreadable") from error
 
 
 def from_range(repository: Path, commits: str) -> list[DiffedChange]:
@@ -113,14 +117,14 @@ def from_range(repository: Path, commits: str) -> list[DiffedChange]:
             hint="rebase the commits to one line (git rebase), or import the ranges on both sides",
             code="importing.merge",
         )
-    found: list[DiffedChange] = []
+    changes: list[DiffedChange] = []
     for commit in listed:
         where = f"{repository}: {commit.id[:12]}"
         message = commit_message(commit.message)
         if commit.diff.strip():
             files = [file for text in read_diffs(commit.diff, where) for file in text.files]
-            found.append(DiffedChange(tuple(files), message, where, commit.id[:12]))
-    return found
+            changes.append(DiffedChange(tuple(files), message, where, commit.id[:12]))
+    return changes
 
 
 def distinct_ids(changes: list[SourceChange], asked: str | None = None) -> list[SourceChange]:
@@ -137,12 +141,10 @@ def distinct_ids(changes: list[SourceChange], asked: str | None = None) -> list[
                 code="cli.conflicting-options",
             )
         return [replace(changes[0], id=asked)]
-    taken: set[str] = set()
-    found = []
+    distinct: dict[str, SourceChange] = {}
     for change in changes:
         name, number = change.id, 2
-        while name in taken:
+        while name in distinct:
             name, number = f"{change.id}-{number}", number + 1
-        taken.add(name)
-        found.append(replace(change, id=name))
-    return found
+        distinct[name] = replace(change, id=name)
+    return list(distinct.values())

@@ -29,7 +29,7 @@ BUILT = (".so", ".pyc", ".pyd", ".egg-info", ".dist-info")
 # What a tree of sources has at its root, and a site-packages has not.
 _SOURCES = ("pyproject.toml", "setup.py", "PKG-INFO")
 GENERATED = {"vllm/_version.py", "vllm/commit_id.py"}
-_LEFT_OUT = {*GENERATED, LOCK_FILE}
+LEFT_OUT = {*GENERATED, LOCK_FILE}
 # Of files that the release has: the edits of this many lines are found in a minute.
 MOST_LINES = 10_000
 MOST_PLACES = 2_000
@@ -45,12 +45,12 @@ def from_tree(folder: Path, stack: Stack) -> list[SourceChange]:
     packages = stack.paths.packages
     root = _root(folder, packages)
     installed = not any((root / name).is_file() for name in _SOURCES)
-    files = {
-        path: place for one in _below(packages, installed) for path, place in _files(root, one)
-    }
+    # In a site-packages, others have all the rest.
+    folders = sorted(packages) if installed else ["."]
+    files = {path: place for below in folders for path, place in _files(root, below)}
     changed: list[FileChange] = []
-    left: list[LeftAside] = []
-    recorded = _recorded(root, stack.distribution) if installed else {}
+    left_aside: list[LeftAside] = []
+    recorded = _recorded_digests(root, stack.tree.pin.tree) if installed else {}
     for path, place in sorted(files.items()):
         content = read_file(place, LARGEST_FILE)
         before = stack.read(path)
@@ -62,7 +62,7 @@ def from_tree(folder: Path, stack: Stack) -> list[SourceChange]:
         if why is None and not is_text(content):
             why = "it is not text"
         if why is not None:
-            left.append(LeftAside(path, why, 1, _shown(path, before, content)))
+            left_aside.append(LeftAside(path, why, 1, _diff(path, before, content)))
         else:
             changed.append(FileChange(path, before, content))
     _refuse_missing(where, stack, files)
@@ -75,7 +75,7 @@ def from_tree(folder: Path, stack: Stack) -> list[SourceChange]:
         )
     refuse_large(changed, where)
     message = Message(f"What {name} changes")
-    change = SourceChange(id_of("", name), where, message, tuple(changed), tuple(left))
+    change = SourceChange(id_of("", name), where, message, tuple(changed), tuple(left_aside))
     return [stack.push(change)]
 
 
@@ -136,20 +136,15 @@ def _root(folder: Path, packages: Collection[str]) -> Path:
     )
 
 
-def _below(packages: Collection[str], installed: bool) -> Sequence[str]:  # noqa: FBT001
-    """The folders that are compared: in a site-packages, others have all the rest."""
-    return sorted(packages) if installed else ["."]
-
-
 def _files(root: Path, below: str) -> Iterator[tuple[str, Path]]:
     for parent, folders, names in os.walk(root / below):
         folders[:] = [name for name in folders if name not in _MADE and not name.endswith(BUILT)]
         for name in names:
             place = root.__class__(parent, name)
             path = place.relative_to(root).as_posix()
-            if name.endswith(BUILT) or path in _LEFT_OUT or not place.is_file():
+            if name.endswith(BUILT) or path in LEFT_OUT:
                 continue
-            if place.is_symlink():
+            if place.is_symlink() or not place.is_file():
                 continue
             try:
                 plain_path(path)
@@ -158,13 +153,13 @@ def _files(root: Path, below: str) -> Iterator[tuple[str, Path]]:
             yield path, place
 
 
-def _recorded(root: Path, distribution: str) -> Mapping[str, str]:
+def _recorded_digests(root: Path, distribution: str) -> Mapping[str, str]:
     """The digests of the files that the wheel brought, by their paths."""
-    found: dict[str, str] = {}
+    digests: dict[str, str] = {}
     for file in root.glob(f"{distribution.replace('-', '_')}-*.dist-info/RECORD"):
         with file.open(encoding="utf-8", newline="") as lines:
-            found |= {row[0]: row[1] for row in csv.reader(lines) if len(row) > 1}
-    return found
+            digests |= {row[0]: row[1] for row in csv.reader(lines) if len(row) > 1}
+    return digests
 
 
 def _is_recorded(path: str, content: bytes, recorded: Mapping[str, str]) -> bool:
@@ -201,7 +196,7 @@ def is_text(content: bytes) -> bool:
         return False
 
 
-def _shown(path: str, before: bytes | None, after: bytes) -> str:
+def _diff(path: str, before: bytes | None, after: bytes) -> str:
     old, new = (
         (text or b"").decode(errors="replace").splitlines(keepends=True) for text in (before, after)
     )
