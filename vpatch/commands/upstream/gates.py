@@ -237,11 +237,11 @@ def hooks(found: Sequence[Hook], target: Target) -> Gate:
     name = "upstream's hooks"
     failed = [hook for hook in found if hook.verdict == "fail"]
     if failed:
-        said = "\n".join(f"{hook.id}: {hook.said}" for hook in failed)
+        said = "\n".join(f"{hook.id}: {hook.output}" for hook in failed)
         return Gate(name, "fail", said, "correct the patch or its test")
     left = [hook for hook in found if hook.verdict == "not run"]
     if left:
-        said = "; ".join(f"{hook.id} could not run: {hook.said}" for hook in left)
+        said = "; ".join(f"{hook.id} could not run: {hook.output}" for hook in left)
         hint = "look at the network and at pip's settings: their packages come from the index"
         return Gate(name, "fail", said, hint)
     count = sum(hook.verdict == "pass" for hook in found)
