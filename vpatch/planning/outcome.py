@@ -108,7 +108,7 @@ def _run_on(
     *,
     located: bool = False,
 ) -> FileOutcome:
-    """Run an edit on a file's text, of which `module` has what is in `source`.
+    """Run an edit on the module that `source` is: all of a file's text, or a part of it.
 
     Raises:
         UnparsableFile: libcst does not write the module as it was.
