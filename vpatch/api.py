@@ -1041,8 +1041,8 @@ def _request(first: Request | str | Path | None, fields: RequestFields) -> Reque
     )
 
 
-def _path(given: Path | str | None) -> Path | None:
-    return None if given is None else Path(given)
+def _path(path: Path | str | None) -> Path | None:
+    return None if path is None else Path(path)
 
 
 def _python(python: Path | str | None) -> str:
@@ -1053,24 +1053,26 @@ def _folder_of(context: Context, folder: Path | str | None, name: str) -> Path:
     return _refuse_link(_below_project(context.project, name)) if folder is None else Path(folder)
 
 
-def _version(given: str | Path | None) -> str | None:
+def _version(vllm: str | Path | None) -> str | None:
     """Return a version as the command line takes it. There, `./` tells a folder from a release."""
-    if given is None or isinstance(given, str):
-        return given
-    text = os.fspath(given)
+    if vllm is None or isinstance(vllm, str):
+        return vllm
+    text = os.fspath(vllm)
     return text if text.startswith(("/", ".", "~")) else f"./{text}"
 
 
-def _list(argument: str, given: Iterable[_T]) -> tuple[_T, ...]:
+def _list(argument: str, elements: Iterable[_T]) -> tuple[_T, ...]:
     """Return the elements of an argument. A string has elements too, but nobody means these.
 
     Raises:
         UsageError: it is a single string or path.
     """
-    if isinstance(given, str | bytes | os.PathLike):
+    if isinstance(elements, str | bytes | os.PathLike):
         raise UsageError(
-            f"{argument} is {given!r}, which is not a list",
-            hint=f"give a list: {argument}=[{os.fsdecode(given)!r}]" if given else "leave it out",
+            f"{argument} is {elements!r}, which is not a list",
+            hint=f"give a list: {argument}=[{os.fsdecode(elements)!r}]"
+            if elements
+            else "leave it out",
             code="vpatch.not-a-list",
         )
-    return tuple(given)
+    return tuple(elements)

@@ -81,7 +81,7 @@ def test_hooks_of_upstreams_own_tree(tmp_path):
         "idle": "idle",
         "away": "elsewhere",
     }
-    assert found["away"].said == "it lies in https://github.com/somebody/else"
+    assert found["away"].output == "it lies in https://github.com/somebody/else"
 
 
 def test_no_hook_sees_a_token(tmp_path, monkeypatch):
@@ -96,8 +96,8 @@ def test_no_hook_sees_a_token(tmp_path, monkeypatch):
     found = hooked(
         tmp_path, config.replace("entry: env", "entry: sh -c 'env; false'"), b"good = 1\n"
     )
-    assert "PRE_COMMIT_HOME=" in found["words"].said
-    assert "ghp_test" not in found["words"].said
+    assert "PRE_COMMIT_HOME=" in found["words"].output
+    assert "ghp_test" not in found["words"].output
 
 
 def test_no_module_of_upstreams_tree_runs_in_place_of_pre_commits(tmp_path):
@@ -122,8 +122,8 @@ def test_a_hook_of_a_mirror_that_is_not_known(tmp_path):
 def test_a_hook_that_fails(tmp_path):
     found = hooked(tmp_path, LOCAL, b"bad = 1\n")
     assert found["words"].verdict == "fail"
-    assert "1:bad = 1" in found["words"].said
-    assert "mind your words" in found["words"].said
+    assert "1:bad = 1" in found["words"].output
+    assert "mind your words" in found["words"].output
     assert found["passes"].verdict == "pass"
 
 
@@ -135,12 +135,12 @@ def test_hooks_of_a_mirror_by_the_package_they_wrap(tmp_path):
 def test_what_a_hook_mends_is_a_failure(tmp_path):
     found = hooked(tmp_path, RUFF, b"import os\nA  =  1\nB = undefined\n", HOME)
     assert found["ruff-check"].verdict == found["ruff-format"].verdict == "fail"
-    assert "undefined" in found["ruff-check"].said
-    assert "files were modified by this hook" in found["ruff-format"].said
+    assert "undefined" in found["ruff-check"].output
+    assert "files were modified by this hook" in found["ruff-format"].output
     # What it made of the file is shown, and not handed on.
-    assert "-import os\n" in found["ruff-check"].said
-    assert "-A  =  1\n+\n+A = 1\n" in found["ruff-format"].said
-    assert "-import os" not in found["ruff-format"].said
+    assert "-import os\n" in found["ruff-check"].output
+    assert "-A  =  1\n+\n+A = 1\n" in found["ruff-format"].output
+    assert "-import os" not in found["ruff-format"].output
 
 
 def test_an_index_that_is_out_of_reach(tmp_path, monkeypatch):
@@ -149,7 +149,7 @@ def test_an_index_that_is_out_of_reach(tmp_path, monkeypatch):
     monkeypatch.setenv("PIP_NO_CACHE_DIR", "1")
     found = hooked(tmp_path, RUFF, b"A = 1\n")
     assert found["ruff-check"].verdict == "not run"
-    assert "rror" in found["ruff-check"].said
+    assert "rror" in found["ruff-check"].output
 
 
 def test_whoever_runs_vpatch_as_a_hook(tmp_path, monkeypatch):

@@ -178,7 +178,7 @@ CHANGES = [
 def test_each_statement_that_a_plain_codemod_changes_is_a_place(tmp_path, source, scopes):
     written(tmp_path, TRANSFORMER, name="Codemod")
     result = run({**EDIT, "expect": {"at-least": 1}}, source, tmp_path)
-    assert [found.scope for found in result.found] == scopes
+    assert [site.scope for site in result.sites] == scopes
     assert result.view.read("vllm/m.py").decode() == source.replace("1", "2")
 
 
@@ -198,7 +198,7 @@ class Codemod(cst.CSTTransformer):
     written(tmp_path, code)
     result = run({**EDIT, "expect": 2}, "f()\nold()\ndef g():\n    twice()\n", tmp_path)
     assert result.mismatch is None
-    assert sorted(found.scope for found in result.found) == ["", "g"]
+    assert sorted(site.scope for site in result.sites) == ["", "g"]
 
 
 def test_a_plain_codemod_that_has_no_effect_is_a_mismatch(tmp_path):

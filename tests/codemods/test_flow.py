@@ -155,7 +155,7 @@ DEAD = [
 def test_code_that_never_runs_is_no_cure(around):
     edit = {"find": "f(...)", "add-keyword": {"k": "1"}, "expect": 1}
     source = around.format("f(k=1)") + "\nf(2)\n"
-    assert [found.todo for found in run(edit, source).found] == [True]
+    assert [site.todo for site in run(edit, source).sites] == [True]
     predicate = Predicate.model_validate({"find": "f(k=1)"}, by_name=True)
     assert not probe(predicate, View(tree_of({"vllm/m.py": source}))).holds
 
@@ -171,4 +171,4 @@ def test_code_that_never_runs_is_no_cure(around):
 )
 def test_code_that_may_run_counts(around):
     edit = {"find": "f(...)", "add-keyword": {"k": "1"}}
-    assert [found.todo for found in run(edit, around.format("f(k=1)") + "\n").found] == [False]
+    assert [site.todo for site in run(edit, around.format("f(k=1)") + "\n").sites] == [False]

@@ -188,12 +188,12 @@ def test_equal_definition_elsewhere_is_a_problem():
 def test_anchor_that_shares_its_line(position, source):
     result = run({"insert": "z()", position: "use(x)"}, source)
     assert result.mismatch == "vllm/m.py: shares its line with other statements"
-    assert len(result.found) == 1
+    assert len(result.sites) == 1
 
 
 def test_each_anchor_of_a_line_counts():
     result = run({"insert": "z($x)", "after": "use($x)"}, "use(1); use(2)\nif y: use(3)\nuse(4)\n")
-    assert sorted(found.bindings["x"] for found in result.found) == ["1", "2", "3", "4"]
+    assert sorted(site.bindings["x"] for site in result.sites) == ["1", "2", "3", "4"]
 
 
 def test_anchor_with_a_semicolon_alone():
@@ -283,7 +283,7 @@ def test_a_part_of_the_code_is_no_place_for_all_of_it(edit, source, part):
     expected = {**edit, "expect": {"at-least": 1}}
     size = len(edit["insert"].splitlines())
     result = run(expected, source)
-    problems = [f.problem for f in result.found if f.problem and "shares" not in f.problem]
+    problems = [f.problem for f in result.sites if f.problem and "shares" not in f.problem]
     assert problems == [f"{part} of the {size} statements to insert are there already"]
     assert result.view.files == {}
 
@@ -306,8 +306,8 @@ def test_a_part_of_the_code_is_no_place_for_all_of_it(edit, source, part):
 )
 def test_code_that_stands_elsewhere_in_the_block(code, source, repeat):
     result = run({"insert": code, "before": "a()", "expect": {"at-least": 1}}, source)
-    assert {f.repeat for f in result.found if f.todo} <= {repeat}
-    assert [f.repeat for f in result.found if f.repeat] == ([repeat] if repeat else [])
+    assert {f.repeat for f in result.sites if f.todo} <= {repeat}
+    assert [f.repeat for f in result.sites if f.repeat] == ([repeat] if repeat else [])
 
 
 @pytest.mark.parametrize(
@@ -333,7 +333,7 @@ def test_an_import_as_anchor_may_be_spelt_otherwise(anchor):
 )
 def test_an_import_of_something_else_is_no_anchor(anchor):
     edit = insert("import new", before="from a.b import c")
-    assert not run(edit, f"{anchor}\ng(a, b, c)\n").found
+    assert not run(edit, f"{anchor}\ng(a, b, c)\n").sites
 
 
 def test_an_import_as_the_anchor_has_it_comes_first():

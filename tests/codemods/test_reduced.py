@@ -132,7 +132,7 @@ def found_by(name, code):
         result = run_edit(bound(name), view)
     except UnparsableFile as error:
         return error.what, error.where
-    return result.found, result.mismatch, dict(result.view.files)
+    return result.sites, result.mismatch, dict(result.view.files)
 
 
 def both_ways(name, code):

@@ -132,7 +132,7 @@ def test_where_compares_code_and_not_its_spelling():
 
 def test_done_and_todo_count_alike():
     result = run(rewrite("f($x)", "f($x, a)", expect=2), "f(1)\nf(2, a)\n")
-    assert (result.mismatch, [f.todo for f in result.found]) == (None, [True, False])
+    assert (result.mismatch, [f.todo for f in result.sites]) == (None, [True, False])
     assert run(rewrite("f($x)", "f($x, a)"), "f(1)\nf(2, a)\n").mismatch == "expected 1, found 2"
 
 
@@ -595,7 +595,7 @@ def test_code_that_has_more_than_the_new_code_is_not_done():
     edit = rewrite("@d\ndef f(...): ...", "def f(...): ...", expect={"at-least": 1})
     source = "@d\ndef f(): x\nclass C:\n    def f(self): d\n"
     result = run(edit, source)
-    assert [found.todo for found in result.found] == [True, False]
+    assert [site.todo for site in result.sites] == [True, False]
     within = rewrite("@d\ndef f(...): ...", "def f(...): ...", within="C.f")
     # Here `d` is a name in the body.
     assert "found 0" in run(within, source).mismatch

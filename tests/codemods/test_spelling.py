@@ -11,7 +11,7 @@ KERNEL = {"find": "torch.ops.f(..., q, ...)", "rewrite": "torch.ops.f(..., q.to(
 
 
 def places(declared, source):
-    return len(run(declared, source).found)
+    return len(run(declared, source).sites)
 
 
 @pytest.mark.parametrize(

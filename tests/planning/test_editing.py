@@ -58,7 +58,7 @@ def test_mismatch_leaves_the_view_alone():
 def test_findings_have_lines_and_scopes():
     source = "\n\nclass C:\n    def m(self):\n        f(1, a)\n        f(2)\n"
     result = run({"find": "f($x)", "rewrite": "f($x, a)", "expect": 2}, source, located=True)
-    assert [(f.what, f.where) for f in findings("edit", result.found)] == [
+    assert [(f.what, f.where) for f in findings("edit", result.sites)] == [
         ("edit in C.m: there", "vllm/m.py:5"),
         ("edit in C.m: to do", "vllm/m.py:6"),
     ]
@@ -66,7 +66,7 @@ def test_findings_have_lines_and_scopes():
 
 def test_findings_in_text_have_lines():
     result = run({"text": {"find": "b", "replace": "c"}, "files": "x"}, {"x": "a\nb"})
-    assert [f.where for f in findings("edit", result.found)] == ["x:2"]
+    assert [f.where for f in findings("edit", result.sites)] == ["x:2"]
 
 
 FILES = {
@@ -101,12 +101,12 @@ def test_probe(predicate, places):
     result = probe(parsed, View(tree_of(FILES)))
     assert result.holds == (places is not None)
     if result.holds:
-        assert [f.path for f in result.found] == places
+        assert [f.path for f in result.sites] == places
 
 
 def test_probe_of_text_has_a_line():
     result = probe(Predicate(text="Linear", files=("*.txt",)), View(tree_of(FILES)))
-    assert [f.line for f in result.found] == [2]
+    assert [f.line for f in result.sites] == [2]
 
 
 @pytest.mark.parametrize(

@@ -28,8 +28,8 @@ def result(outcome, reason=None, *, state="needed", digest="sha256:1"):
 
 def proof(known, behaviour, release="0.1.0"):
     shapes = Shapes(patch_digest="sha256:1", shapes={"vllm": (known,)}, behaviour=behaviour)
-    found = proof_of(shapes, "vllm", release)
-    return found.by, found.said
+    shown = proof_of(shapes, "vllm", release)
+    return shown.by, shown.sentence
 
 
 def test_a_result_in_any_release_of_the_shape_proves_it():

@@ -123,6 +123,6 @@ def test_libcst_reads_only_what_may_match(monkeypatch):
     parsed = []
     original = view._parsed
     monkeypatch.setattr(view, "_parsed", lambda *a: parsed.append(a[0]) or original(*a))
-    found = probe(Predicate(find='make(..., runner="draft")'), View(tree_of(files))).found
+    found = probe(Predicate(find='make(..., runner="draft")'), View(tree_of(files))).sites
     assert [one.path for one in found] == ["b.py"]
     assert parsed == ["b.py"]

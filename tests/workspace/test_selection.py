@@ -176,12 +176,12 @@ def test_what_is_on_request_is_taken_by_name_alone(library):
     file.write_text(file.read_text() + "on-request: it is not for everybody\n")
     (job,) = resolve(Request(vllm="0.22"), library)
     assert [p.id for p in job.patches] == ["a"]
-    assert [p.id for p in job.left] == ["b"]
+    assert [p.id for p in job.left_out] == ["b"]
     assert summary(resolve(Request(vllm="0.22", patches=("b",)), library))[0][1] == ["b"]
     assert summary(resolve(Request(vllm="0.23"), library))[0][1] == ["b"]
     (job,) = resolve(Request(vllm="0.22"), library, whole_library=True)
     assert [p.id for p in job.patches] == ["a", "b"]
-    assert job.left == ()
+    assert job.left_out == ()
 
 
 def test_what_requires_something_on_request_is_on_request_as_well(library):
@@ -189,7 +189,7 @@ def test_what_requires_something_on_request_is_on_request_as_well(library):
         file = library.patches[name] / "patch.yaml"
         file.write_text(file.read_text() + more)
     (job,) = resolve(Request(vllm="0.22"), library)
-    assert (job.patches, [p.id for p in job.left]) == ((), ["b", "a"])
+    assert (job.patches, [p.id for p in job.left_out]) == ((), ["b", "a"])
     assert summary(resolve(Request(vllm="0.22", patches=("a",)), library))[0][1] == ["a", "b"]
 
 

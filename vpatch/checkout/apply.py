@@ -147,8 +147,8 @@ def _unchanged(request: ApplyRequest, *, force: bool) -> LockFile | None:
             return None
         raise
     try:
-        found = users_changes(target, lock)
-        messages = [] if found else _messages(target, lock)
+        changes = users_changes(target, lock)
+        messages = [] if changes else _messages(target, lock)
     except GitMissingError:
         raise
     except (GitError, NoRepositoryError) as error:
@@ -159,8 +159,8 @@ def _unchanged(request: ApplyRequest, *, force: bool) -> LockFile | None:
             hint="repair it, or move the folder away",
             code="checkout.broken-repository",
         ) from error
-    if found and not force:
-        raise _changed(found, target)
+    if changes and not force:
+        raise _has_changes(changes, target)
     if _source(lock.source.pin()) != _source(request.plan.pin) and not force:
         raise TargetError(
             f"is a checkout of another source, {lock.source.origin}",
@@ -169,17 +169,9 @@ def _unchanged(request: ApplyRequest, *, force: bool) -> LockFile | None:
             code="checkout.other-source",
         )
     planned = [commit.message.strip() for commit in commits_of(request.plan)]
-    if found or planned != messages:
+    if changes or planned != messages:
         return None  # an earlier vpatch may have written other messages, and so other ids
-    wanted = lock_of(
-        request.plan,
-        request.recipe,
-        request.transaction.base,
-        [p.commit for p in lock.patches],
-        carried=request.transaction.carried,
-        chosen=request.chosen,
-        security=request.security,
-    )
+    wanted = _lock_of(request, [patch.commit for patch in lock.patches])
     return lock if wanted.model().model_copy(update={"image": lock.image}) == lock else None
 
 
@@ -191,14 +183,14 @@ def _source(pin: Pin) -> tuple[str, str, str]:
 def _refuse_changes(transaction: CheckoutTransaction) -> None:
     from vpatch.checkout.lockfile import read_lock  # noqa: PLC0415 - needs pydantic
 
-    found = users_changes(transaction.aside, read_lock(transaction.aside / LOCK_FILE))
-    if found:
-        raise _changed(found, transaction.target)
+    changes = users_changes(transaction.aside, read_lock(transaction.aside / LOCK_FILE))
+    if changes:
+        raise _has_changes(changes, transaction.target)
 
 
-def _changed(found: Sequence[str], target: Path) -> TargetError:
-    shown = "".join(f"\n    {change}" for change in found[:_SHOWN])
-    more = f"\n    and {len(found) - _SHOWN} more" if len(found) > _SHOWN else ""
+def _has_changes(changes: Sequence[str], target: Path) -> TargetError:
+    shown = "".join(f"\n    {change}" for change in changes[:_SHOWN])
+    more = f"\n    and {len(changes) - _SHOWN} more" if len(changes) > _SHOWN else ""
     return TargetError(
         f"holds changes that vpatch did not make:{shown}{more}",
         where=str(target),
@@ -250,16 +242,7 @@ def _stage(request: ApplyRequest, before: LockFile | None, progress: Progress) -
     folder, base = request.transaction.repository()
     commits = git.add_commits(folder, base, commits_of(request.plan))
     git.check_out(folder, git.PATCHED_BRANCH)
-    carried = request.transaction.carried
-    lock = lock_of(
-        request.plan,
-        request.recipe,
-        base,
-        commits,
-        carried=carried,
-        chosen=request.chosen,
-        security=request.security,
-    )
+    lock = _lock_of(request, commits)
     lock = replace(lock, image=_image_of(before, lock))
     for file in lock.files:
         written = digest_of((folder / file.path).read_bytes())
@@ -274,6 +257,18 @@ def _stage(request: ApplyRequest, before: LockFile | None, progress: Progress) -
     (folder / LOCK_FILE).write_text(lock.dump(), encoding="utf-8")
     task.done()
     return lock
+
+
+def _lock_of(request: ApplyRequest, commits: Sequence[str]) -> NewLock:
+    return lock_of(
+        request.plan,
+        request.recipe,
+        request.transaction.base,
+        commits,
+        carried=request.transaction.carried,
+        chosen=request.chosen,
+        security=request.security,
+    )
 
 
 def _image_of(before: LockFile | None, lock: NewLock) -> LockedImage | None:

@@ -33,14 +33,14 @@ def drift(lock: LockFile, plan: Plan) -> Iterator[str]:
             yield f"{locked.id} was edited since it was locked"
         if decision.state is not State.NEEDED:
             yield f"{locked.id} is {decision.state}, but the lock has it applied: {decision.reason}"
-    made = {file.path: file for file in changed_files(overall_changes(plan))}
+    changed = {file.path: file for file in changed_files(overall_changes(plan))}
     for file in lock.files:
-        now = made.pop(file.path, None)
+        now = changed.pop(file.path, None)
         if now is None:
             yield f"{file.path}: no patch changes it any more"
         elif (now.before, now.after) != (file.before, file.after):
             yield f"{file.path}: the patches now make {now.after}, the lock has {file.after}"
-    for path in made:
+    for path in changed:
         yield f"{path}: a patch changes it, and the lock does not know"
 
 
@@ -53,9 +53,9 @@ def _other_choice(lock: LockFile, decisions: Mapping[str, Decision]) -> Iterator
             yield f"{patch_id} was {skipped[patch_id]} when it was locked, and is {decision.state}"
         elif patch_id not in skipped and patch_id not in locked:
             yield f"{patch_id} is {decision.state}, and the lock does not know it"
-    kept = [patch_id for patch_id in decisions if patch_id in locked]
-    if kept != [patch_id for patch_id in locked if patch_id in decisions]:
-        yield f"the order is now {', '.join(kept)}"
+    order = [patch_id for patch_id in decisions if patch_id in locked]
+    if order != [patch_id for patch_id in locked if patch_id in decisions]:
+        yield f"the order is now {', '.join(order)}"
 
 
 def damage(lock: LockFile, checkout: Path) -> Iterator[str]:

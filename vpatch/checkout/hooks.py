@@ -67,7 +67,7 @@ class Hook:
 
     id: str
     verdict: Literal["pass", "fail", "idle", "not run", "elsewhere"]
-    said: str = ""
+    output: str = ""
 
 
 def run_hooks(
@@ -103,13 +103,13 @@ def run_hooks(
         ids = [hook["id"] for repo in derived["repos"] for hook in repo["hooks"]]
         for hook_id in dict.fromkeys(ids):
             task = progress.start(f"Upstream's hook {hook_id}")
-            found = list(_run(hook_id, config, checkout, sorted(changes), home, offline=offline))
+            results = list(_run(hook_id, config, checkout, sorted(changes), home, offline=offline))
             mended = git.uncommitted(checkout).decode(errors="replace")
             if mended:
                 # The next hook gets what is proposed, and not what this one made of it.
                 git.restore(checkout)
-                found = [replace(hook, said=f"{hook.said}\n{mended}") for hook in found]
-            ran += found
+                results = [replace(one, output=f"{one.output}\n{mended}") for one in results]
+            ran += results
             task.done()
     return [*ran, *not_run]
 
@@ -200,16 +200,16 @@ def _run(
     except subprocess.TimeoutExpired:
         yield Hook(hook_id, "not run", f"it did not end within {_SECONDS} s")
         return
-    found = list(_LINE.finditer(ended.stdout))
-    if not found and offline:
+    lines = list(_LINE.finditer(ended.stdout))
+    if not lines and offline:
         yield Hook(hook_id, "not run", "offline, and it is not installed yet")
-    elif not found:
+    elif not lines:
         yield Hook(hook_id, "not run", _gist(ended.stdout + ended.stderr))
-    for number, line in enumerate(found):
-        end = found[number + 1].start() if number + 1 < len(found) else len(ended.stdout)
-        said = ended.stdout[line.end() : end].strip()
+    for number, line in enumerate(lines):
+        end = lines[number + 1].start() if number + 1 < len(lines) else len(ended.stdout)
+        output = ended.stdout[line.end() : end].strip()
         if line["verdict"] == "Failed":
-            yield Hook(hook_id, "fail", _ID.sub("", said).strip())
+            yield Hook(hook_id, "fail", _ID.sub("", output).strip())
         else:
             yield Hook(hook_id, "pass" if line["verdict"] == "Passed" else "idle")
 

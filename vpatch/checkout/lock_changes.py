@@ -39,9 +39,9 @@ class LockChanges:
             ("gone", [f"{one} ({why})" if why else one for one, why in self.gone.items()]),
             ("changed", self.changed),
         )
-        said = [f"{len(ids)} {what}: {', '.join(ids)}" for what, ids in lists if ids]
-        kept = f"{counted(len(self.kept), 'patch')} as before" if self.kept else ""
-        return f"{since}: {'; '.join(filter(None, (*said, kept))) or 'no patch, as before'}"
+        counts = [f"{len(ids)} {what}: {', '.join(ids)}" for what, ids in lists if ids]
+        same = f"{counted(len(self.kept), 'patch')} as before" if self.kept else ""
+        return f"{since}: {'; '.join(filter(None, (*counts, same))) or 'no patch, as before'}"
 
 
 def lock_before(target: Path) -> LockFile | None:

@@ -10,7 +10,7 @@ import libcst as cst
 from vpatch.codemods.base import EditOutcome, EditSite
 from vpatch.codemods.import_place import with_import
 from vpatch.codemods.module_names import ModuleName, module_names, names_imported
-from vpatch.codemods.pattern import Pattern, PatternError, find_in, parse_code
+from vpatch.codemods.pattern import EditError, Pattern, find_in, parse_code
 from vpatch.codemods.reduced import Reading, unit_of
 from vpatch.codemods.scope import Scope
 
@@ -112,8 +112,7 @@ def parse_import(source: str) -> Node:
             not isinstance(node.names, cst.ImportStar) and len(node.names) == 1
         ):
             return node
-    raise PatternError(
+    raise EditError(
         f"add-import takes one import of one name, not {source.strip()!r}",
         hint="write one edit for each name",
-        code="codemods.wrong-edit",
     )

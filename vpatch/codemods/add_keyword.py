@@ -15,6 +15,7 @@ from vpatch.codemods.layout import append
 from vpatch.codemods.match import same_code
 from vpatch.codemods.nodes import code_of, kinds_of
 from vpatch.codemods.pattern import (
+    EditError,
     Pattern,
     PatternError,
     parse_code,
@@ -49,17 +50,15 @@ class AddKeyword:
 
     def __post_init__(self) -> None:
         if not isinstance(self.find.node, cst.FunctionDef) and _call_of(self.find.node) is None:
-            raise PatternError(
+            raise EditError(
                 f"add-keyword needs a call or a def to find, not {self.find}",
                 hint="find the call, as in NAME(...)",
-                code="codemods.wrong-edit",
             )
         for name, value in self.keywords.items():
             if not name.isidentifier() or iskeyword(name):
-                raise PatternError(
+                raise EditError(
                     f"{name!r} cannot be a keyword of a call",
                     hint="write a name of Python",
-                    code="codemods.wrong-edit",
                 )
             if isinstance(self.find.node, cst.FunctionDef):
                 _parse_parameter(name, value)
@@ -67,10 +66,9 @@ class AddKeyword:
                 parse_expression(value)
             variables_of(value, known=self.find)
         if self.accepted and isinstance(self.find.node, cst.FunctionDef):
-            raise PatternError(
+            raise EditError(
                 "any-value takes patterns for the keywords of a call only",
                 hint="write `any-value: true`, or leave it out",
-                code="codemods.wrong-edit",
             )
 
     @property
@@ -200,10 +198,9 @@ def _parse_parameter(name: str, value: str) -> cst.Param:
                 parameters.children == [parameter] and parameter.default is not None
             ):
                 return parameter
-    raise PatternError(
+    raise EditError(
         f"not a default of the parameter {name}: {value!r}",
         hint="write a value, or an annotation and a value, as in `bool = False`",
-        code="codemods.wrong-edit",
     )
 
 

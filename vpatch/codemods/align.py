@@ -7,20 +7,19 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from vpatch.codemods.nodes import code_of, is_gap
+from vpatch.codemods.nodes import STATEMENTS, code_of, is_gap
 from vpatch.codemods.parameters import MARKS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-_STATEMENTS = (cst.SimpleStatementLine, cst.BaseCompoundStatement)
 _ENTRIES = (cst.BaseElement, cst.BaseDictElement)
 _ALIGNED = (
     cst.Arg,
     cst.Decorator,
     cst.Param,
     *_ENTRIES,
-    *_STATEMENTS,
+    *STATEMENTS,
 )
 # No code of their own: these become nothing else, and nothing else becomes one of these.
 _MARKS = {"...", *MARKS}

@@ -12,6 +12,7 @@ from vpatch.codemods.extent import Extents
 from vpatch.codemods.fill import CannotRewrite
 from vpatch.codemods.flow import unreached
 from vpatch.codemods.names import identifiers
+from vpatch.codemods.nodes import STATEMENTS
 from vpatch.codemods.spelling import Spellings
 from vpatch.util.words import has_word
 
@@ -83,7 +84,6 @@ class PythonEdit(Protocol):
 
 # Where nothing is ever looked for; libcst makes every node anew that it visits.
 _TRIVIA = (cst.BaseParenthesizableWhitespace, cst.EmptyLine, cst.TrailingWhitespace, cst.Comma)
-_STATEMENTS = (cst.SimpleStatementLine, cst.BaseCompoundStatement)
 # Where no statement is.
 _STATEMENT_PARTS = (
     cst.BaseExpression,
@@ -194,7 +194,7 @@ class SiteTransformer(cst.CSTTransformer):
         )
 
     def on_visit(self, node: cst.CSTNode) -> bool:
-        if isinstance(node, _STATEMENTS) and self._passes_over(node):
+        if isinstance(node, STATEMENTS) and self._passes_over(node):
             return False
         if isinstance(node, (cst.Module, cst.IndentedBlock, cst.If)):
             self._unreached.update(map(id, unreached(node)))

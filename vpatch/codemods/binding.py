@@ -13,11 +13,12 @@ import libcst as cst
 from libcst.helpers import get_full_name_for_node
 
 from vpatch.codemods.names import bound_names
+from vpatch.codemods.nodes import DEFINITIONS
+from vpatch.codemods.trees import BLOCKS, parts_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-_BLOCKS = ("body", "handlers", "cases", "orelse", "finalbody")
 # Names to libcst, and no names to Python's own parser.
 _CONSTANTS = {"None", "True", "False"}
 
@@ -45,7 +46,7 @@ class Bindings:
 def bindings_of_tree(tree: ast.Module) -> Bindings:
     """Return what a module binds, as Python's own parser reads it."""
     bindings = Bindings()
-    for node in _statements_of_tree(tree.body):
+    for node in parts_of(tree.body):
         match node:
             case ast.Import(names=names):
                 bindings.imports += _plain_imports(names)
@@ -64,18 +65,9 @@ def bindings_of_tree(tree: ast.Module) -> Bindings:
         match statement:
             case ast.Assign(targets=[ast.Name(id=alias)], value=ast.Name(id=name)):
                 bindings.aliases.append((alias, name))
-            case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name):
-                bindings.defined.add(name)
-            case ast.ClassDef(name=name):
-                bindings.defined.add(name)
+            case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef():
+                bindings.defined.add(statement.name)
     return bindings
-
-
-def _statements_of_tree(body: Iterable[ast.AST]) -> Iterator[ast.AST]:
-    for node in body:
-        yield node
-        for name in _BLOCKS:
-            yield from _statements_of_tree(getattr(node, name, ()))
 
 
 def _plain_imports(names: Iterable[ast.alias]) -> Iterator[tuple[str, str]]:
@@ -85,16 +77,17 @@ def _plain_imports(names: Iterable[ast.alias]) -> Iterator[tuple[str, str]]:
 
 
 def _parameters(args: ast.arguments) -> Iterator[str]:
-    for one in (*args.posonlyargs, *args.args, *args.kwonlyargs, args.vararg, args.kwarg):
+    for one in (*args.posonlyargs, *args.args, args.vararg, *args.kwonlyargs, args.kwarg):
         if one is not None:
             yield one.arg
 
 
 def _is_none(node: ast.AST) -> bool:
     match node:
-        case ast.Assign(value=ast.Constant(value=None)):
-            return True
-        case ast.AnnAssign(value=ast.Constant(value=None)):
+        case (
+            ast.Assign(value=ast.Constant(value=None))
+            | ast.AnnAssign(value=ast.Constant(value=None))
+        ):
             return True
     return False
 
@@ -141,7 +134,7 @@ def bindings_of_module(module: cst.Module) -> Bindings:
             bindings.functions.append((node.name.value, _positional(node)))
         if not _is_placeholder(node):
             bindings.bound += _bound_by(node)
-    definitions = (n for n in module.body if isinstance(n, (cst.FunctionDef, cst.ClassDef)))
+    definitions = (node for node in module.body if isinstance(node, DEFINITIONS))
     bindings.defined.update(node.name.value for node in definitions)
     return bindings
 
@@ -184,7 +177,7 @@ def _statements(body: Iterable[cst.CSTNode]) -> Iterator[cst.CSTNode]:
             yield from statement.body
             continue
         yield statement
-        for part in ("body", "handlers", "cases", "orelse", "finalbody"):
+        for part in BLOCKS:
             inner = getattr(statement, part, None)
             if isinstance(inner, cst.IndentedBlock):
                 yield from _statements(inner.body)
@@ -212,23 +205,20 @@ def _is_placeholder(node: cst.CSTNode) -> bool:
     )
 
 
-def _bound_by(node: cst.CSTNode) -> Iterator[str]:
-    """The names that a statement binds, its parameters included."""
-    yield from bound_names(node)
-    if isinstance(node, cst.With):
-        for item in node.items:
+def bound_by_header(statement: cst.CSTNode) -> Iterator[str]:
+    """The names that a statement binds, without those that others in its blocks bind."""
+    yield from bound_names(statement)
+    if isinstance(statement, cst.With):
+        for item in statement.items:
             if item.asname is not None:
                 yield from bound_names(item.asname)
-    elif isinstance(node, (cst.ExceptHandler, cst.ExceptStarHandler)) and node.name is not None:
+
+
+def _bound_by(node: cst.CSTNode) -> Iterator[str]:
+    """The names that a statement binds, its parameters included."""
+    yield from bound_by_header(node)
+    if isinstance(node, (cst.ExceptHandler, cst.ExceptStarHandler)) and node.name is not None:
         yield from bound_names(node.name)
     elif isinstance(node, cst.FunctionDef):
-        params = node.params
-        for parameter in (
-            *params.posonly_params,
-            *params.params,
-            *params.kwonly_params,
-            params.star_arg,
-            params.star_kwarg,
-        ):
-            if isinstance(parameter, cst.Param):
-                yield parameter.name.value
+        parameters = (each for each in node.params.children if isinstance(each, cst.Param))
+        yield from (parameter.name.value for parameter in parameters)

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
+from vpatch.codemods.nodes import all_nodes
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -18,11 +20,4 @@ def lost_comment(before: cst.CSTNode, after: Sequence[cst.CSTNode]) -> str | Non
 
 
 def _comments(node: cst.CSTNode) -> Counter[str]:
-    counts: Counter[str] = Counter()
-
-    class CollectComments(cst.CSTVisitor):
-        def visit_Comment(self, node: cst.Comment) -> None:
-            counts[node.value] += 1
-
-    node.visit(CollectComments())
-    return counts
+    return Counter(each.value for each in all_nodes(node) if isinstance(each, cst.Comment))

@@ -10,7 +10,7 @@ import libcst as cst
 from vpatch.codemods.fill import CannotRewrite
 from vpatch.codemods.layout import LayoutLine, split_above
 from vpatch.codemods.lines import together
-from vpatch.codemods.nodes import Field, canonical, code_of
+from vpatch.codemods.nodes import Field, Space, canonical, code_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 LITERALS = (cst.List, cst.Tuple, cst.Set, cst.Dict)
 _NO_SPACE = cst.SimpleWhitespace("")
 _DEFAULT = cst.MaybeSentinel.DEFAULT
-_Space = cst.BaseParenthesizableWhitespace
 
 
 class EntryLine(LayoutLine):
@@ -100,11 +99,11 @@ class EntryLine(LayoutLine):
         return {"elements": elements, **_brackets(self._node, self._opening, closing)}
 
 
-def _with_comma(entry: cst.CSTNode, comma: cst.Comma, space: _Space) -> cst.CSTNode:
+def _with_comma(entry: cst.CSTNode, comma: cst.Comma, space: Space) -> cst.CSTNode:
     return entry.with_changes(comma=comma.with_changes(whitespace_after=space))
 
 
-def _spaces(node: cst.BaseExpression) -> tuple[_Space, _Space]:
+def _spaces(node: cst.BaseExpression) -> tuple[Space, Space]:
     """What is behind the opening bracket of a literal, and in front of the closing one."""
     match node:
         case cst.List():
@@ -116,7 +115,7 @@ def _spaces(node: cst.BaseExpression) -> tuple[_Space, _Space]:
     return _NO_SPACE, _NO_SPACE
 
 
-def _brackets(node: cst.BaseExpression, opening: _Space, closing: _Space) -> dict[str, Field]:
+def _brackets(node: cst.BaseExpression, opening: Space, closing: Space) -> dict[str, Field]:
     match node:
         case cst.List():
             return {

@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from vpatch.codemods.binding import bindings_of_module, bindings_of_tree
+from vpatch.codemods.nodes import DEFINITIONS
 from vpatch.codemods.spelling import Spellings
+from vpatch.codemods.trees import first_line
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
-
-_Definition = (cst.FunctionDef, cst.ClassDef)
 
 
 class Extents:
@@ -72,13 +72,11 @@ def _pairs(
     for statement, count in zip(body, counts, strict=True):
         first, last = parsed[index], parsed[index + count - 1]
         index += count
-        if isinstance(statement, _Definition) and statement.name.value != getattr(
+        if isinstance(statement, DEFINITIONS) and statement.name.value != getattr(
             first, "name", None
         ):
             continue
-        decorators = getattr(first, "decorator_list", [])
-        start = min(node.lineno for node in (first, *decorators))
-        yield statement, b"".join(lines[start - 1 : last.end_lineno])
+        yield statement, b"".join(lines[first_line(first) - 1 : last.end_lineno])
         if (
             isinstance(statement, cst.ClassDef)
             and isinstance(first, ast.ClassDef)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import libcst as cst
 from libcst.helpers import get_full_name_for_node
@@ -10,7 +10,7 @@ from libcst.helpers import get_full_name_for_node
 from vpatch.codemods.nodes import statements_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
 NEVER_RETURN = {"exit", "os._exit", "os.abort", "quit", "sys.exit"}
 # Context managers that swallow an exception, and so let the program go on behind the block.
@@ -42,21 +42,27 @@ def unreached(node: cst.Module | cst.IndentedBlock | cst.If) -> Sequence[cst.CST
 
 
 def _ends(node: cst.CSTNode) -> bool:
-    rule = next((rule for kinds, rule in _RULES if isinstance(node, kinds)), None)
-    return rule is not None and rule(node)
-
-
-def _line_ends(node: cst.SimpleStatementLine) -> bool:
-    return any(map(_ends, node.body))
-
-
-def _assert_ends(node: cst.Assert) -> bool:
-    return _constant(node.test) is False
-
-
-def _call_ends(node: cst.Expr) -> bool:
-    call = node.value
-    return isinstance(call, cst.Call) and get_full_name_for_node(call.func) in NEVER_RETURN
+    ends = False
+    match node:
+        case cst.Return() | cst.Raise() | cst.Break() | cst.Continue():
+            ends = True
+        case cst.SimpleStatementLine(body=body):
+            ends = any(map(_ends, body))
+        case cst.Assert(test=test):
+            ends = _constant(test) is False
+        case cst.Expr(value=cst.Call(func=func)):
+            ends = get_full_name_for_node(func) in NEVER_RETURN
+        case cst.If():
+            ends = _if_ends(node)
+        case cst.For() | cst.While():
+            ends = _loop_ends(node)
+        case cst.With(body=body, items=items):
+            ends = _block_ends(body) and not any(map(_swallows, items))
+        case cst.Try() | cst.TryStar():
+            ends = _try_ends(node)
+        case cst.Match(cases=cases):
+            ends = any(map(_takes_all, cases)) and all(_block_ends(case.body) for case in cases)
+    return ends
 
 
 def _loop_ends(node: cst.For | cst.While) -> bool:
@@ -66,14 +72,6 @@ def _loop_ends(node: cst.For | cst.While) -> bool:
     if known is True:
         return True
     return node.orelse is not None and _block_ends(node.orelse.body)
-
-
-def _with_ends(node: cst.With) -> bool:
-    return _block_ends(node.body) and not any(map(_swallows, node.items))
-
-
-def _match_ends(node: cst.Match) -> bool:
-    return any(map(_takes_all, node.cases)) and all(_block_ends(case.body) for case in node.cases)
 
 
 def _block_ends(body: cst.BaseSuite) -> bool:
@@ -178,16 +176,3 @@ def _blocks_of_try(node: cst.Try | cst.TryStar) -> Iterator[cst.BaseSuite]:
             yield node.orelse.body
     if final is not None:
         yield final.body
-
-
-_RULES: tuple[tuple[Any, Callable[[Any], bool]], ...] = (
-    ((cst.Return, cst.Raise, cst.Break, cst.Continue), lambda _: True),
-    (cst.SimpleStatementLine, _line_ends),
-    (cst.Assert, _assert_ends),
-    (cst.Expr, _call_ends),
-    (cst.If, _if_ends),
-    ((cst.For, cst.While), _loop_ends),
-    (cst.With, _with_ends),
-    ((cst.Try, cst.TryStar), _try_ends),
-    (cst.Match, _match_ends),
-)

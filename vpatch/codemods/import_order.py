@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
+import re
 import sys
-from typing import TYPE_CHECKING
 
 import libcst as cst
 from libcst.helpers import get_full_name_for_node
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
 Node = cst.Import | cst.ImportFrom
 _DIGITS = frozenset("0123456789")
+_PIECE = re.compile(r"[0-9]+|.", re.DOTALL)
 _FUTURE, _STANDARD, _THIRD_PARTY, _FIRST_PARTY, _RELATIVE = range(5)
 _OWN = frozenset({"vllm"})
 # A text by its characters, and each number in it by its value: its digits and how many they are.
@@ -75,15 +73,8 @@ def name_order(alias: cst.ImportAlias) -> tuple[object, ...]:
 
 def _natural(text: str) -> _Natural:
     """A key by which `a2` comes before `a10`. No number is too long for it."""
-    return tuple(_characters(text))
-
-
-def _characters(text: str) -> Iterator[tuple[int, int, str]]:
-    at = 0
-    while at < len(text):
-        end = at
-        while end < len(text) and text[end] in _DIGITS:
-            end += 1
-        digits = text[at:end].lstrip("0")
-        yield (ord("0"), len(digits), digits) if end > at else (ord(text[at]), 0, "")
-        at = max(end, at + 1)
+    pieces = ((piece[0], piece.lstrip("0")) for piece in _PIECE.findall(text))
+    return tuple(
+        (ord("0"), len(digits), digits) if first in _DIGITS else (ord(first), 0, "")
+        for first, digits in pieces
+    )

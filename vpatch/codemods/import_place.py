@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, cast
 import libcst as cst
 
 from vpatch.codemods.import_order import Node, module_of, name_order, order_of, root_of, section_of
-from vpatch.codemods.nodes import behind_docstring, code_of
+from vpatch.codemods.nodes import DEFINITIONS, Space, behind_docstring, code_of
 from vpatch.codemods.reduced import is_mark
 from vpatch.codemods.wrapping import WIDTH
 
@@ -95,16 +95,12 @@ def _with_name(
     return there.with_changes(names=names, rpar=rpar.with_changes(whitespace_before=closing))
 
 
-def _with_space(
-    alias: cst.ImportAlias, space: cst.BaseParenthesizableWhitespace
-) -> cst.ImportAlias:
+def _with_space(alias: cst.ImportAlias, space: Space) -> cst.ImportAlias:
     comma = alias.comma if isinstance(alias.comma, cst.Comma) else cst.Comma()
     return alias.with_changes(comma=comma.with_changes(whitespace_after=space))
 
 
-def _split(
-    space: cst.BaseParenthesizableWhitespace,
-) -> tuple[cst.BaseParenthesizableWhitespace, cst.BaseParenthesizableWhitespace]:
+def _split(space: Space) -> tuple[Space, Space]:
     """What is above a new name, and what is between it and the next one, with its comments."""
     if not isinstance(space, cst.ParenthesizedWhitespace):
         return space, _INDENTED
@@ -113,9 +109,7 @@ def _split(
     )
 
 
-def _split_line(
-    space: cst.BaseParenthesizableWhitespace,
-) -> tuple[cst.BaseParenthesizableWhitespace, cst.BaseParenthesizableWhitespace]:
+def _split_line(space: Space) -> tuple[Space, Space]:
     """What is between the former last name and a new one, and what is behind that."""
     if not isinstance(space, cst.ParenthesizedWhitespace):
         return _INDENTED, _NEW_LINE
@@ -224,7 +218,7 @@ def _set_apart(rest: _Lines) -> _Lines:
     if not rest:
         return rest
     blank, first = _without_blank(rest[0])
-    wanted = 1 + (isinstance(first, (cst.FunctionDef, cst.ClassDef)) or is_mark(first))
+    wanted = 1 + (isinstance(first, DEFINITIONS) or is_mark(first))
     more = [_BLANK] * (wanted - len(blank))
     lines = [*more, *blank, *first.leading_lines]
     return [first.with_changes(leading_lines=lines), *rest[1:]]

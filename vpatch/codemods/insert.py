@@ -13,8 +13,14 @@ from vpatch.codemods.fill import check_bound, fill
 from vpatch.codemods.flow import barrier
 from vpatch.codemods.lines import below_blank_lines, spaced
 from vpatch.codemods.match import Match, same_code
-from vpatch.codemods.nodes import behind_docstring, code_of, is_string_statement, statements_of
-from vpatch.codemods.pattern import Pattern, PatternError
+from vpatch.codemods.nodes import (
+    DEFINITIONS,
+    behind_docstring,
+    code_of,
+    is_string_statement,
+    statements_of,
+)
+from vpatch.codemods.pattern import EditError, Pattern
 from vpatch.codemods.reduced import Reading, unit_of
 from vpatch.codemods.spelling import brings
 from vpatch.codemods.standing import are_same, one_by_one, part_there, repeat_of
@@ -26,7 +32,6 @@ if TYPE_CHECKING:
     from vpatch.codemods.scope import Scope
 
 Position = Literal["before", "after", "start", "end"]
-_Definition = (cst.FunctionDef, cst.ClassDef)
 
 
 @dataclass(frozen=True)
@@ -54,16 +59,14 @@ class Insert:
     def __post_init__(self) -> None:
         inner = self.position in {"start", "end"}
         if inner and not isinstance(self.anchor.node, cst.BaseCompoundStatement):
-            raise PatternError(
+            raise EditError(
                 f"only a def, class or other block has a {self.position}",
                 hint="insert before or after the statement instead",
-                code="codemods.wrong-edit",
             )
         if not self.code:
-            raise PatternError(
+            raise EditError(
                 "there is no statement to insert",
                 hint="write the code to insert",
-                code="codemods.wrong-edit",
             )
         check_bound(self.code, self.anchor)
 
@@ -73,8 +76,8 @@ class Insert:
 
     @property
     def reading(self) -> Reading:
-        names = {each.name.value for each in self.code if isinstance(each, _Definition)}
-        others = [each for each in self.code if not isinstance(each, _Definition)]
+        names = {each.name.value for each in self.code if isinstance(each, DEFINITIONS)}
+        others = [each for each in self.code if not isinstance(each, DEFINITIONS)]
         ifs = not any(isinstance(each, cst.If) for each in others)
         unit = unit_of(self.anchor)
         return Reading([self.anchor.names], unit, "everywhere", frozenset(names), ifs)
@@ -126,9 +129,9 @@ class _Inserter(SiteTransformer):
         if there:
             self.add(site, todo=False, match=match)
             return None
-        taken = {s.name.value for s in statements if isinstance(s, _Definition)}
+        taken = {s.name.value for s in statements if isinstance(s, DEFINITIONS)}
         for statement in code:
-            if isinstance(statement, _Definition) and statement.name.value in taken:
+            if isinstance(statement, DEFINITIONS) and statement.name.value in taken:
                 name = statement.name.value
                 problem = f"another definition of {name} is already there"
                 self.add(site, todo=True, match=match, problem=problem)
@@ -255,7 +258,7 @@ class _Inside(_Inserter):
             return updated
         statements = list(statements_of(block))
         at = len(statements) if self.spec.position == "end" else behind_docstring(statements)
-        nested = bool(self.scope) or isinstance(original, _Definition)
+        nested = bool(self.scope) or isinstance(original, DEFINITIONS)
         new = self.inserted(
             statements, at, match, original, original=statements, indices=[], nested=nested
         )

@@ -11,7 +11,7 @@ from vpatch.codemods.lines import together
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from vpatch.codemods.nodes import Field
+    from vpatch.codemods.nodes import Field, Space
 
 _Item = TypeVar("_Item", cst.Arg, cst.Param)
 _ITEMS = (
@@ -22,7 +22,7 @@ _ITEMS = (
 )
 
 
-def opening_of(node: cst.CSTNode, parent: cst.CSTNode | None) -> cst.BaseParenthesizableWhitespace:
+def opening_of(node: cst.CSTNode, parent: cst.CSTNode | None) -> Space:
     """What follows the bracket that opens a call's arguments or a def's parameters."""
     if isinstance(node, cst.Call):
         return node.whitespace_before_args
@@ -34,9 +34,7 @@ def opening_of(node: cst.CSTNode, parent: cst.CSTNode | None) -> cst.BaseParenth
 class LayoutLine:
     """Elements in a row, which are replaced, removed and inserted, each known by what it was."""
 
-    def __init__(
-        self, elements: Sequence[cst.CSTNode], opening: cst.BaseParenthesizableWhitespace
-    ) -> None:
+    def __init__(self, elements: Sequence[cst.CSTNode], opening: Space) -> None:
         self.elements = list(elements)
         self._known = list(elements)
         self._opening = opening
@@ -106,11 +104,7 @@ class LayoutLine:
         self._known.insert(index, new)
 
 
-def append(
-    items: Sequence[_Item],
-    new: _Item,
-    opening: cst.BaseParenthesizableWhitespace,
-) -> list[_Item]:
+def append(items: Sequence[_Item], new: _Item, opening: Space) -> list[_Item]:
     """Append to the arguments of a call or the parameters of a def, laid out as the others are.
 
     `opening` is what follows the opening parenthesis. Comments stay where they are.
@@ -144,12 +138,7 @@ def append(
 
 
 def insert_at(
-    items: Sequence[_Item],
-    index: int,
-    new: _Item,
-    opening: cst.BaseParenthesizableWhitespace,
-    *,
-    is_below: bool = False,
+    items: Sequence[_Item], index: int, new: _Item, opening: Space, *, is_below: bool = False
 ) -> list[_Item]:
     """Insert among the arguments of a call or the parameters of a def, laid out as they are.
 
@@ -196,7 +185,7 @@ def remove_at(items: Sequence[_Item], index: int) -> list[_Item]:
         return rest
     after, last, previous = _after(items[index]), items[index], rest[index - 1]
     comma = last.comma
-    space: cst.BaseParenthesizableWhitespace | None = None
+    space: Space | None = None
     if isinstance(comma, cst.Comma) and isinstance(previous.comma, cst.Comma):
         space = _join(previous.comma.whitespace_after, comma.whitespace_after)
     if index == len(rest):
@@ -214,9 +203,7 @@ def remove_at(items: Sequence[_Item], index: int) -> list[_Item]:
     return rest
 
 
-def _join(
-    before: cst.BaseParenthesizableWhitespace, behind: cst.BaseParenthesizableWhitespace
-) -> cst.BaseParenthesizableWhitespace:
+def _join(before: Space, behind: Space) -> Space:
     """What is between two items once the one between them is gone."""
     if not isinstance(behind, cst.ParenthesizedWhitespace):
         return before
@@ -249,7 +236,7 @@ def _after(item: cst.CSTNode) -> str:
     return "whitespace_after_arg" if isinstance(item, cst.Arg) else "whitespace_after_param"
 
 
-def _indent_by(new: _Item, between: cst.BaseParenthesizableWhitespace) -> _Item:
+def _indent_by(new: _Item, between: Space) -> _Item:
     """The new item with its own further lines moved as far to the right as it is itself."""
     if not isinstance(between, cst.ParenthesizedWhitespace):
         return new
@@ -267,7 +254,7 @@ def _indent_by(new: _Item, between: cst.BaseParenthesizableWhitespace) -> _Item:
     return cast("_Item", new.visit(Indent()))
 
 
-def _bare(space: cst.BaseParenthesizableWhitespace) -> cst.BaseParenthesizableWhitespace:
+def _bare(space: Space) -> Space:
     """The same line break and indentation, without comments and empty lines."""
     if not isinstance(space, cst.ParenthesizedWhitespace):
         return space
@@ -275,9 +262,7 @@ def _bare(space: cst.BaseParenthesizableWhitespace) -> cst.BaseParenthesizableWh
     return space.with_changes(first_line=first, empty_lines=[])
 
 
-def _indent_as(
-    closing: cst.BaseParenthesizableWhitespace, between: cst.BaseParenthesizableWhitespace
-) -> cst.BaseParenthesizableWhitespace:
+def _indent_as(closing: Space, between: Space) -> Space:
     """What separates the former last item from the new one, its comments included."""
     if not isinstance(closing, cst.ParenthesizedWhitespace):
         return between

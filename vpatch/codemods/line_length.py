@@ -10,6 +10,7 @@ import re
 from typing import TYPE_CHECKING
 
 from vpatch.codemods.tokens import TokenLine, lines_of
+from vpatch.codemods.trees import BLOCKS, STRANGE_LINES, first_line
 from vpatch.codemods.wrapping import (
     STEP,
     WIDTH,
@@ -21,13 +22,10 @@ from vpatch.codemods.wrapping import (
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-# Lines and columns do not mean the same to everybody with these.
-_STRANGE = re.compile(rb"\A\xef\xbb\xbf|[\f\r]|^[ \t]*#.*coding[:=]", re.MULTILINE)
 # A line with a text or a comment may be longer than others, and so may one without arguments.
 _HAS_TEXT = re.compile(rb"[\"'#]")
 _HAS_ARGUMENTS = re.compile(rb"\w\(.*, |, \w+=")
 _OPENINGS = (b"(", b"[", b"{")
-_BLOCKS = ("body", "orelse", "finalbody", "handlers", "cases")
 
 
 def laid_out(before: bytes, after: bytes) -> bytes:
@@ -41,7 +39,7 @@ def laid_out(before: bytes, after: bytes) -> bytes:
     texts = after.split(b"\n")
     changed = {row for row, text in enumerate(texts) if text not in old}
     suspects = {row for row in changed if len(texts[row]) > WIDTH or texts[row].endswith(_OPENINGS)}
-    if not suspects or _STRANGE.search(after):
+    if not suspects or STRANGE_LINES.search(after):
         return after
     try:
         lines = after.decode().split("\n")
@@ -65,26 +63,19 @@ def _is_breakable(text: bytes) -> bool:
 def _spans(body: Sequence[ast.AST], rows: set[int]) -> Iterator[tuple[int, int]]:
     """The lines of each statement, or of the header of one, that has one of the rows."""
     for node in body:
-        first, end = _first_row(node), getattr(node, "end_lineno", None)
+        first, end = first_line(node) - 1, getattr(node, "end_lineno", None)
         if end is not None and not any(first <= row < end for row in rows):
             continue
         decorators: Sequence[ast.expr] = getattr(node, "decorator_list", ())
         for one in decorators:
             yield one.lineno - 1, one.end_lineno or 0
-        inner = [each for name in _BLOCKS for each in getattr(node, name, ())]
+        inner = [each for name in BLOCKS for each in getattr(node, name, ())]
         if isinstance(node, ast.stmt):
             start = node.lineno - 1
-            below = _first_row(inner[0]) if inner else end or 0
+            below = first_line(inner[0]) - 1 if inner else end or 0
             if below > start:
                 yield start, below
         yield from _spans(inner, rows)
-
-
-def _first_row(node: ast.AST) -> int:
-    if isinstance(node, ast.match_case):
-        return node.pattern.lineno - 1
-    decorators: Sequence[ast.expr] = getattr(node, "decorator_list", ())
-    return min([getattr(node, "lineno", 1), *(one.lineno for one in decorators)]) - 1
 
 
 def _lay_out(texts: list[str], changed: set[int], *, breaks: bool) -> list[str]:

@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, cast
 
 import libcst as cst
 
+from vpatch.codemods.nodes import DEFINITIONS
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-_DEFINITION = (cst.FunctionDef, cst.ClassDef)
 _DEFAULT = cst.MaybeSentinel.DEFAULT
 
 
@@ -23,6 +24,11 @@ def apart(statements: Sequence[cst.CSTNode]) -> list[cst.CSTNode]:
         else:
             parts.append(statement)
     return parts
+
+
+def block_of(statements: Sequence[cst.CSTNode]) -> cst.IndentedBlock:
+    """A block with some statements, of the code or of a pattern."""
+    return cst.IndentedBlock(cast("list[cst.BaseStatement]", statements))
 
 
 def part_of(line: cst.SimpleStatementLine, start: int, end: int) -> cst.SimpleStatementLine:
@@ -90,13 +96,13 @@ def below_blank_lines(
             return code, behind
     lines = list(anchor.leading_lines)
     blank = list(itertools.takewhile(lambda line: line.comment is None, lines))
-    if isinstance(code[0], _DEFINITION) or not blank:
+    if isinstance(code[0], DEFINITIONS) or not blank:
         return code, behind
     first = cast("cst.SimpleStatementLine", code[0])
     if not first.leading_lines or first.leading_lines[0].comment is not None:
         code = [first.with_changes(leading_lines=[*blank, *first.leading_lines]), *code[1:]]
     # A comment begins a paragraph of its own.
-    if not isinstance(code[-1], _DEFINITION) and len(blank) == len(lines):
+    if not isinstance(code[-1], DEFINITIONS) and len(blank) == len(lines):
         anchor = anchor.with_changes(leading_lines=lines[len(blank) :])
     return code, [anchor, *rest]
 
@@ -108,9 +114,9 @@ def spaced(
     blank = [cst.EmptyLine(indent=False)] * (1 if nested else 2)
     statements: list[cst.BaseStatement] = []
     for index, statement in enumerate(code):
-        if isinstance(statement, _DEFINITION) and not (first and index == 0):
-            comments = [line for line in statement.leading_lines if line.comment]
-            statements.append(statement.with_changes(leading_lines=[*blank, *comments]))
+        if isinstance(statement, DEFINITIONS) and not (first and index == 0):
+            lines = [*blank, *comments_in(statement.leading_lines)]
+            statements.append(statement.with_changes(leading_lines=lines))
         else:
             statements.append(statement)
     return statements

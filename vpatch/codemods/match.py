@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
 import libcst as cst
@@ -34,7 +35,7 @@ from vpatch.codemods.nodes import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from vpatch.codemods.spelling import Spellings
 
@@ -81,6 +82,14 @@ class Match:
             respelt=dict(self.respelt),
         )
 
+    def attempt(self, compare: Callable[[Match], bool]) -> bool:
+        """Whether code compares as the same; if not, nothing is kept of what was bound."""
+        trial = self.copy()
+        if not compare(trial):
+            return False
+        self.bindings, self.paired, self.respelt = trial.bindings, trial.paired, trial.respelt
+        return True
+
     def own_name(self, name: str) -> cst.BaseExpression | None:
         """What the module calls a name of new code; None if it calls it so, or does not know it."""
         if name in self.respelt:
@@ -97,9 +106,6 @@ class Match:
         self.tried[0] += 1
         if self.tried[0] > _MOST_WAYS:
             raise TooManyWaysError
-
-    def become(self, other: Match) -> None:
-        self.bindings, self.paired, self.respelt = other.bindings, other.paired, other.respelt
 
 
 def same_code(one: cst.CSTNode, other: cst.CSTNode) -> bool:
@@ -145,9 +151,7 @@ def _same_strings(pattern: cst.BaseString, node: cst.BaseString, match: Match) -
     literals = literal_of(pattern), literal_of(node)
     if literals != (None, None):
         return _same_text(*literals, match)
-    trial = match.copy()
-    if _have_one_prefix(pattern, node) and _same_fields(pattern, node, trial):
-        match.become(trial)
+    if _have_one_prefix(pattern, node) and match.attempt(partial(_same_fields, pattern, node)):
         return True
     parts, others = text_parts(pattern), text_parts(node)
     if parts is None or others is None or len(parts) != len(others):
@@ -306,9 +310,7 @@ def _same_sequence(pattern: Sequence[Any], nodes: Sequence[Any], match: Match) -
 def _same_behind_gap(rest: Sequence[Any], nodes: Sequence[Any], match: Match) -> bool:
     for taken in range(len(nodes) + 1):
         match.try_another()
-        trial = match.copy()
-        if _same_sequence(rest, nodes[taken:], trial):
-            match.become(trial)
+        if match.attempt(partial(_same_sequence, rest, nodes[taken:])):
             return True
     return False
 
@@ -318,12 +320,10 @@ def _same_call(pattern: cst.Call, node: cst.Call, match: Match) -> bool:
         return False
     if match.literal or match.whole:
         return _same_arguments(pattern.args, node.args, match)
-    for args in _spellings_of(pattern, node, match):
-        trial = match.copy()
-        if _same_arguments(pattern.args, args, trial):
-            match.become(trial)
-            return True
-    return False
+    return any(
+        match.attempt(partial(_same_arguments, pattern.args, args))
+        for args in _spellings_of(pattern, node, match)
+    )
 
 
 def _spellings_of(pattern: cst.Call, node: cst.Call, match: Match) -> Iterator[Sequence[cst.Arg]]:
@@ -358,9 +358,7 @@ def _same_in_any_order(
     remaining = list(actual)
     for item in wanted:
         for candidate in remaining:
-            trial = match.copy()
-            if same(item, candidate, trial):
-                match.become(trial)
+            if match.attempt(partial(same, item, candidate)):
                 match.paired[id(item)] = candidate
                 remaining = [other for other in remaining if other is not candidate]
                 break
@@ -387,15 +385,18 @@ def _same_parameters(pattern: cst.Parameters, node: cst.Parameters, match: Match
     gaps = [index for index, item in enumerate(ordered, 1) if is_gap(item)]
     for cut in (len(ordered), *reversed(gaps)):
         keywords = [p for p in (*ordered[cut:], *pattern.kwonly_params) if not is_gap(p)]
-        trial = match.copy()
-        if (
-            _same_sequence(ordered[:cut], positional, trial)
-            and _same_in_any_order(keywords, node.kwonly_params, trial)
-            and _same_starred(pattern, node, trial)
-        ):
-            match.become(trial)
+        comparisons = (
+            partial(_same_sequence, ordered[:cut], positional),
+            partial(_same_in_any_order, keywords, node.kwonly_params),
+            partial(_same_starred, pattern, node),
+        )
+        if match.attempt(partial(_are_all_same, comparisons)):
             return True
     return False
+
+
+def _are_all_same(comparisons: Iterable[Callable[[Match], bool]], match: Match) -> bool:
+    return all(compare(match) for compare in comparisons)
 
 
 def _same_starred(pattern: cst.Parameters, node: cst.Parameters, match: Match) -> bool:

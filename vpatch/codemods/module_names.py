@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Literal
 
 import libcst as cst
 
-from vpatch.codemods.binding import imported
+from vpatch.codemods.binding import bound_by_header, imported
 from vpatch.codemods.names import bound_names
-from vpatch.codemods.nodes import code_of, statements_of
+from vpatch.codemods.nodes import DEFINITIONS, code_of, statements_of
+from vpatch.codemods.trees import BLOCKS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -67,23 +68,15 @@ def _names(statement: cst.CSTNode, guard: _Guard, owner: cst.CSTNode) -> Iterato
                 for name in bound_names(small):
                     yield ModuleName(name, None, small, guard, owner)
         return
-    for name in _bound_by_header(statement):
+    for name in bound_by_header(statement):
         yield ModuleName(name, None, statement, guard, owner)
-    if isinstance(statement, (cst.FunctionDef, cst.ClassDef)):
+    if isinstance(statement, DEFINITIONS):
         return
     inner = _guard_of(statement) if guard == "none" else guard
     for part, block in _blocks(statement):
         is_else = inner == "type checkers" and part == "orelse"
         for each in block:
             yield from _names(each, "branch" if is_else else inner, owner)
-
-
-def _bound_by_header(statement: cst.CSTNode) -> Iterator[str]:
-    yield from bound_names(statement)
-    if isinstance(statement, cst.With):
-        for item in statement.items:
-            if item.asname is not None:
-                yield from bound_names(item.asname)
 
 
 def _guard_of(statement: cst.CSTNode) -> _Guard:
@@ -98,7 +91,7 @@ def _guard_of(statement: cst.CSTNode) -> _Guard:
 
 
 def _blocks(statement: cst.CSTNode) -> Iterator[tuple[str, Iterable[cst.CSTNode]]]:
-    for part in ("body", "handlers", "cases", "orelse", "finalbody"):
+    for part in BLOCKS:
         inner = getattr(statement, part, None)
         if isinstance(inner, cst.BaseSuite):
             yield part, statements_of(inner)

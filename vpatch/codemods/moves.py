@@ -10,14 +10,13 @@ from typing import TYPE_CHECKING, TypeVar, cast
 import libcst as cst
 
 from vpatch.codemods.correspond import gaps_correspond, has_gap
-from vpatch.codemods.lines import apart
-from vpatch.codemods.nodes import code_of, is_gap, statements_of
+from vpatch.codemods.lines import apart, block_of
+from vpatch.codemods.nodes import STATEMENTS, code_of, is_gap, statements_of
+from vpatch.codemods.trees import BLOCKS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 
-_STATEMENTS = (cst.SimpleStatementLine, cst.BaseCompoundStatement)
-BLOCKS = ("body", "handlers", "cases", "orelse", "finalbody")
 # From which likeness on one statement becomes another, and keeps its comments.
 _ALIKE = 0.7
 _Statement = TypeVar("_Statement", bound=cst.CSTNode)
@@ -40,6 +39,9 @@ class Moves:
 
     def origin(self, statement: cst.CSTNode) -> cst.CSTNode | None:
         return self.unchanged.get(id(statement), self.changed.get(id(statement)))
+
+    def has_origin(self, statement: cst.CSTNode) -> bool:
+        return self.origin(statement) is not None
 
     def first_kept_in(self, statement: cst.CSTNode) -> cst.CSTNode | None:
         """The first statement of the pattern that one of the new code has inside, or is."""
@@ -186,7 +188,7 @@ def flat(statements: Sequence[cst.CSTNode]) -> Iterator[cst.CSTNode]:
         yield statement
         if isinstance(statement, cst.BaseCompoundStatement):
             for block in blocks_in(statement):
-                yield from flat([each for each in block.body if isinstance(each, _STATEMENTS)])
+                yield from flat([each for each in block.body if isinstance(each, STATEMENTS)])
 
 
 def blocks_in(statement: cst.CSTNode) -> Iterator[cst.BaseSuite]:
@@ -219,7 +221,7 @@ class _AsBlocks(cst.CSTTransformer):
         del original_node
         lines = apart([cst.SimpleStatementLine(updated_node.body)])
         if self.keys is None or any(key_of(line) in self.keys for line in lines):
-            return cst.IndentedBlock(cast("list[cst.BaseStatement]", lines))
+            return block_of(lines)
         return updated_node
 
 

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 import libcst as cst
 from libcst.helpers import get_full_name_for_node_or_raise
 
+from vpatch.codemods.nodes import all_nodes
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
@@ -75,30 +77,27 @@ def _targets(target: cst.CSTNode) -> Iterator[str]:
 def identifiers(node: cst.CSTNode) -> Iterable[cst.CSTNode]:
     """The names in `node` itself, not in the expressions inside, that are no expressions."""
     match node:
-        case cst.Import() | cst.ImportFrom() | cst.ExceptHandler(name=cst.AsName()):
-            return _all_names(node.name if isinstance(node, cst.ExceptHandler) else node)
-        case cst.ExceptStarHandler(name=cst.AsName() as name):
+        case cst.Import() | cst.ImportFrom():
+            return _all_names(node)
+        case (
+            cst.ExceptHandler(name=cst.AsName() as name)
+            | cst.ExceptStarHandler(name=cst.AsName() as name)
+        ):
             return _all_names(name)
     return [getattr(node, NAME_FIELDS[type(node)])] if type(node) in NAME_FIELDS else []
 
 
-def _all_names(node: cst.CSTNode | None) -> list[cst.CSTNode]:
-    if isinstance(node, cst.Name):
-        return [node]
-    return [name for child in node.children for name in _all_names(child)] if node else []
+def _all_names(root: cst.CSTNode) -> list[cst.CSTNode]:
+    return [node for node in all_nodes(root) if isinstance(node, cst.Name)]
 
 
 def expression_names(root: cst.CSTNode) -> set[str]:
     """The names in some code, but for those that are no expressions."""
     names: set[str] = set()
     skipped: set[int] = set()
-
-    class Collect(cst.CSTVisitor):
-        def on_visit(self, node: cst.CSTNode) -> bool:
-            skipped.update(map(id, identifiers(node)))
-            if isinstance(node, cst.Name) and id(node) not in skipped:
-                names.add(node.value)
-            return True
-
-    root.visit(Collect())
+    # A node comes before those that are in it.
+    for node in all_nodes(root):
+        skipped.update(map(id, identifiers(node)))
+        if isinstance(node, cst.Name) and id(node) not in skipped:
+            names.add(node.value)
     return names

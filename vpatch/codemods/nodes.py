@@ -14,7 +14,10 @@ import libcst as cst
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+DEFINITIONS = (cst.FunctionDef, cst.ClassDef)
+STATEMENTS = (cst.SimpleStatementLine, cst.BaseCompoundStatement)
 # What a field of a node may have.
+Space = cst.BaseParenthesizableWhitespace
 Field = cst.CSTNode | Sequence[cst.CSTNode] | cst.MaybeSentinel | str | None
 # How metavariables and gaps are spelt in a pattern that libcst has parsed.
 PREFIX = "vpatch_mv_"

@@ -139,13 +139,9 @@ def with_sign(
 
     The sign has spaces around it once there is an annotation.
     """
-    return {"star": template.star, **_with_equal(node, changes)}
-
-
-def _with_equal(node: cst.Param, changes: Mapping[str, Field]) -> dict[str, Field]:
-    if "equal" in changes:
-        return {}
+    signs: dict[str, Field] = {"star": template.star}
     is_annotated = changes.get("annotation", node.annotation) is not None
-    if is_annotated == (node.annotation is not None) or node.default is None:
-        return {}
-    return {"equal": cst.AssignEqual() if is_annotated else _TIGHT}
+    is_new = is_annotated != (node.annotation is not None)
+    if is_new and node.default is not None and "equal" not in changes:
+        signs["equal"] = cst.AssignEqual() if is_annotated else _TIGHT
+    return signs

@@ -18,12 +18,12 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from functools import cache
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 import libcst as cst
 
 from vpatch.codemods.gaps import spell_gaps
-from vpatch.codemods.lines import apart
+from vpatch.codemods.lines import apart, block_of
 from vpatch.codemods.match import Match, TooManyWaysError, same
 from vpatch.codemods.names import identifiers
 from vpatch.codemods.nesting import NestedTooDeeplyError, measured
@@ -37,7 +37,6 @@ if TYPE_CHECKING:
 
 _SHOWN = 80
 _VARIABLE = re.compile(r"\$([A-Za-z_]\w*)")
-_Statement = cst.SimpleStatementLine | cst.BaseCompoundStatement
 
 
 class TooManyGapsError(UsageError):
@@ -50,6 +49,12 @@ class PatternError(UsageError):
     """A pattern or a piece of code in a declaration is wrong."""
 
     code = "codemods.wrong-pattern"
+
+
+class EditError(PatternError):
+    """An edit is declared that cannot be made: its parts are Python, and do not fit together."""
+
+    code = "codemods.wrong-edit"
 
 
 class SeveralStatementsError(PatternError):
@@ -114,14 +119,8 @@ def parse_pattern(source: str) -> Pattern:
         if isinstance(root, cst.Expr):
             root = root.value
     if variable_of(root) is not None or isinstance(root, cst.Ellipsis):
-        kind = PatternError if variable_of(root) else SeveralStatementsError
-        raise kind(
-            f"this pattern would match everything: {source!r}",
-            hint="write the code around it as well",
-        )
-    _check_ellipses(root, source)
-    names, strings = needles_of(root)
-    return Pattern(source, root, variables_of(source), frozenset(names | strings), frozenset(names))
+        raise _everything(source, PatternError if variable_of(root) else SeveralStatementsError)
+    return _pattern(source, root)
 
 
 @cache
@@ -132,15 +131,21 @@ def parse_block(source: str, *, alone: bool = False) -> Pattern:
         PatternError: it is not Python, or it is nothing but `...` and not `alone` may be so.
     """
     statements = apart(parse_plain(spell_gaps(_name_variables(source)), shown=source))
-    node = cst.IndentedBlock(cast("list[cst.BaseStatement]", statements))
+    node = block_of(statements)
     if not alone and all(map(is_gap, node.body)):
-        raise PatternError(
-            f"this pattern would match everything: {source!r}",
-            hint="write the code around it as well",
-        )
+        raise _everything(source, PatternError)
+    return _pattern(source, node)
+
+
+def _pattern(source: str, node: cst.CSTNode) -> Pattern:
     _check_ellipses(node, source)
     names, strings = needles_of(node)
     return Pattern(source, node, variables_of(source), frozenset(names | strings), frozenset(names))
+
+
+def _everything(source: str, kind: type[PatternError]) -> PatternError:
+    what = f"this pattern would match everything: {source!r}"
+    return kind(what, hint="write the code around it as well")
 
 
 def _several(source: str) -> PatternError:
@@ -156,27 +161,20 @@ def _check_ellipses(root: cst.CSTNode, source: str) -> None:
     Raises:
         PatternError: one is not; it could be meant as Python's own.
     """
-
-    class RefuseGaps(cst.CSTVisitor):
-        def __init__(self) -> None:
-            self.gaps: set[int] = set()
-
-        def on_visit(self, node: cst.CSTNode) -> bool:
-            if isinstance(node, (cst.Arg, cst.Element, cst.Expr)) and is_gap(node):
-                self.gaps.add(id(node.value))
-            elif isinstance(node, cst.Decorator) and is_gap(node):
-                self.gaps.add(id(node.decorator))
-            elif isinstance(node, cst.Ellipsis) and not node.lpar and id(node) not in self.gaps:
-                raise PatternError(
-                    f"... is not a wildcard there: {' '.join(source.split())!r}",
-                    hint="... is a wildcard among the arguments of a call, the entries of a list, "
-                    "tuple, set or dict, the bases of a class, the parameters of a def, decorators "
-                    "(as @...) and the statements of a block; write (...) for Python's own "
-                    "Ellipsis",
-                )
-            return True
-
-    root.visit(RefuseGaps())
+    gaps: set[int] = set()
+    # A node comes before those that are in it.
+    for node in all_nodes(root):
+        if isinstance(node, (cst.Arg, cst.Element, cst.Expr)) and is_gap(node):
+            gaps.add(id(node.value))
+        elif isinstance(node, cst.Decorator) and is_gap(node):
+            gaps.add(id(node.decorator))
+        elif isinstance(node, cst.Ellipsis) and not node.lpar and id(node) not in gaps:
+            raise PatternError(
+                f"... is not a wildcard there: {' '.join(source.split())!r}",
+                hint="... is a wildcard among the arguments of a call, the entries of a list, "
+                "tuple, set or dict, the bases of a class, the parameters of a def, decorators "
+                "(as @...) and the statements of a block; write (...) for Python's own Ellipsis",
+            )
 
 
 def variables_of(source: str, *, known: Pattern | None = None) -> frozenset[str]:
@@ -245,9 +243,7 @@ def parse_expression(source: str) -> cst.BaseExpression:
     match parse_code(source):
         case [cst.SimpleStatementLine(body=[cst.Expr(value=value)])]:
             return value
-    raise PatternError(
-        f"not one expression: {source!r}", hint="write a value", code="codemods.wrong-edit"
-    )
+    raise EditError(f"not one expression: {source!r}", hint="write a value")
 
 
 def find_in(

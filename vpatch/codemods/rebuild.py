@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, cast
 
@@ -12,6 +13,7 @@ from vpatch.codemods.lines import (
     above,
     apart,
     below_blank_lines,
+    block_of,
     comments_in,
     spaced,
     together,
@@ -19,10 +21,11 @@ from vpatch.codemods.lines import (
     without_semicolon,
 )
 from vpatch.codemods.match import Match, same
-from vpatch.codemods.moves import BLOCKS, flat
+from vpatch.codemods.moves import flat
 from vpatch.codemods.nodes import Field, code_of, is_gap, statements_of
 from vpatch.codemods.rewriting import rewrite
 from vpatch.codemods.rows import check_said
+from vpatch.codemods.trees import BLOCKS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -77,27 +80,14 @@ class Rebuild:
             CannotRewrite: code would be lost, or is not Python in its new place.
         """
         rebuilt = self._rebuilt
-        for run in self._runs():
-            if self.moves.origin(run[0]) is None:
-                self._add_new(run, first=first, nested=nested)
+        for is_kept, run in itertools.groupby(self.moves.new, self.moves.has_origin):
+            if is_kept:
+                for statement in run:
+                    self._add_kept(statement, first=first)
             else:
-                self._add_kept(run[0], first=first)
+                self._add_new(list(run), first=first, nested=nested)
         self._pass_to(len(self.moves.old))
         return rebuilt
-
-    def _runs(self) -> Iterator[list[cst.CSTNode]]:
-        """The new statements: each that is kept by itself, and others that follow each other."""
-        run: list[cst.CSTNode] = []
-        for statement in self.moves.new:
-            if self.moves.origin(statement) is None:
-                run.append(statement)
-                continue
-            if run:
-                yield run
-            run = []
-            yield [statement]
-        if run:
-            yield run
 
     def _add_new(self, run: Sequence[cst.CSTNode], *, first: bool, nested: bool) -> None:
         rebuilt = self._rebuilt
@@ -228,8 +218,7 @@ def _with_lines(part: cst.CSTNode) -> cst.CSTNode:
     for name in BLOCKS:
         value = getattr(part, name, None)
         if isinstance(value, cst.SimpleStatementSuite):
-            lines = apart([cst.SimpleStatementLine(value.body)])
-            changes[name] = cst.IndentedBlock(cast("list[cst.BaseStatement]", lines))
+            changes[name] = block_of(apart([cst.SimpleStatementLine(value.body)]))
         elif isinstance(value, (list, tuple)):
             changes[name] = [_with_lines(each) for each in value]
         elif isinstance(value, cst.CSTNode) and not isinstance(value, cst.IndentedBlock):

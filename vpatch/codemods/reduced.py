@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Literal
 import libcst as cst
 
 from vpatch.codemods.flow import NEVER_RETURN
+from vpatch.codemods.trees import BLOCKS, STRANGE_LINES, Part, first_line
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -28,13 +29,10 @@ if TYPE_CHECKING:
 
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 _DEFINITIONS = (*_FUNCTIONS, ast.ClassDef)
-_BLOCKS = ("body", "handlers", "cases", "orelse", "finalbody")
 # The program always gets past these.
 _PLAIN = (ast.Assign, ast.AnnAssign, ast.AugAssign, ast.Import, ast.ImportFrom, ast.Pass)
 # It gets past these if it gets past what is in them.
 _WITH_BLOCKS = (ast.If, ast.For, ast.AsyncFor, ast.With, ast.AsyncWith, ast.Try)
-# Python's own parser and libcst do not agree about lines and columns with these.
-_STRANGE = re.compile(rb"\A\xef\xbb\xbf|[\f\r]|^[ \t]*#.*coding[:=]", re.MULTILINE)
 _MARK = "__vpatch_left_out_{}__"
 _MARK_START = _MARK.partition("{")[0].encode()
 
@@ -139,7 +137,7 @@ class Reducer:
     @cached_property
     def _is_plain(self) -> bool:
         """Whether lines mean the same to everybody, and no mark is in the file already."""
-        return not _STRANGE.search(self._source) and _MARK_START not in self._source
+        return not STRANGE_LINES.search(self._source) and _MARK_START not in self._source
 
     def reduced(self, looks: Sequence[Look]) -> Reduced | None:
         """Leave out what no edit looks at; None where that is nothing."""
@@ -242,7 +240,7 @@ class Reducer:
 
 
 def _leave_out(
-    node: ast.stmt | ast.ExceptHandler | ast.match_case,
+    node: Part,
     scope: tuple[str, ...],
     walks: Sequence[_Walk],
     *,
@@ -261,7 +259,7 @@ def _leave_out(
     if isinstance(node, _DEFINITIONS):
         scope = (*scope, node.name)
         in_function = in_function or isinstance(node, _FUNCTIONS)
-    for name in _BLOCKS:
+    for name in BLOCKS:
         for inner in getattr(node, name, ()):
             yield from _leave_out(inner, scope, inside, in_function=in_function)
 
@@ -325,13 +323,12 @@ def _is_any_in(places: Sequence[int], begin: int, end: int) -> bool:
 
 
 def _span(node: ast.stmt) -> _Span:
-    decorators: Sequence[ast.expr] = getattr(node, "decorator_list", ())
-    return min([node.lineno, *(one.lineno for one in decorators)]) - 1, node.end_lineno or 0
+    return first_line(node) - 1, node.end_lineno or 0
 
 
 def _first_statements(node: ast.AST) -> Iterator[ast.stmt | ast.pattern]:
     """The statements and cases in a statement, in the order of their lines."""
-    for name in _BLOCKS:
+    for name in BLOCKS:
         for inner in getattr(node, name, ()):
             if isinstance(inner, ast.stmt):
                 yield inner
@@ -341,7 +338,7 @@ def _first_statements(node: ast.AST) -> Iterator[ast.stmt | ast.pattern]:
 
 
 def _has_blocks(node: ast.stmt) -> bool:
-    return any(getattr(node, name, ()) for name in _BLOCKS)
+    return any(getattr(node, name, ()) for name in BLOCKS)
 
 
 def _is_passed(node: ast.AST) -> bool:
@@ -352,7 +349,7 @@ def _is_passed(node: ast.AST) -> bool:
         # Whether a call returns is told by its name.
         return not isinstance(node.value, ast.Call) or _full_name(node.value) not in NEVER_RETURN
     if isinstance(node, (*_WITH_BLOCKS, ast.ExceptHandler)):
-        blocks = (getattr(node, name, ()) for name in _BLOCKS)
+        blocks = (getattr(node, name, ()) for name in BLOCKS)
         return all(_is_passed(inner) for block in blocks for inner in block)
     return False
 
@@ -381,6 +378,6 @@ def _names(node: ast.AST) -> Iterator[tuple[str, ...]]:
     own = (node.name,) if isinstance(node, _DEFINITIONS) else ()
     if own:
         yield own
-    for name in _BLOCKS:
+    for name in BLOCKS:
         for inner in getattr(node, name, ()):
             yield from ((*own, *names) for names in _names(inner))

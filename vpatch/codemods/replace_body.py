@@ -12,7 +12,7 @@ from vpatch.codemods.fill import check_bound, fill
 from vpatch.codemods.match import same_code
 from vpatch.codemods.names import expression_names
 from vpatch.codemods.nodes import code_of, variable_of
-from vpatch.codemods.pattern import Pattern, PatternError, find_in
+from vpatch.codemods.pattern import EditError, Pattern, find_in
 from vpatch.codemods.reduced import Reading, unit_of
 from vpatch.codemods.successor import words_of
 
@@ -43,10 +43,9 @@ class ReplaceBody:
 
     def __post_init__(self) -> None:
         if not isinstance(self.find.node, cst.FunctionDef):
-            raise PatternError(
+            raise EditError(
                 f"replace-body needs a def to find, not {self.find}",
                 hint="find the function, as in def NAME(...): ...",
-                code="codemods.wrong-edit",
             )
         check_bound(self.code, self.find)
 

@@ -15,8 +15,8 @@ from vpatch.codemods.fill import CannotRewrite
 from vpatch.codemods.match import same_code
 from vpatch.codemods.nodes import kinds_of
 from vpatch.codemods.pattern import (
+    EditError,
     Pattern,
-    PatternError,
     SeveralStatementsError,
     parse_pattern,
     variables_of,
@@ -48,25 +48,22 @@ class Rewrite:
         variables_of(self.replace.source, known=self.find)
         kinds = [isinstance(each.node, cst.BaseExpression) for each in (self.find, self.replace)]
         if kinds[0] != kinds[1]:
-            raise PatternError(
+            raise EditError(
                 f"an expression cannot become a simple statement, nor a simple statement an "
                 f"expression: {self.find} -> {self.replace}",
                 hint="write both as expressions, or both as statements",
-                code="codemods.wrong-edit",
             )
         if self.replace.match(self.find.node) is not None and not self.only_takes_away:
-            raise PatternError(
+            raise EditError(
                 f"the new code {self.replace} also matches the old code, so nothing would change",
                 hint="make the new code more specific, or write this edit as a codemod.py",
-                code="codemods.wrong-edit",
             )
         if not gaps_correspond(self.find.node, self.replace.node):
-            raise PatternError(
+            raise EditError(
                 f"the code that ... matches would be lost, or ... itself would be written: "
                 f"{self.find} -> {self.replace}",
                 hint="keep the call, def or block of each ... in the new code, and their order; "
                 "write (...) for Python's own Ellipsis",
-                code="codemods.wrong-edit",
             )
 
     @property

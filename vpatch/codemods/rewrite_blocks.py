@@ -11,7 +11,7 @@ import libcst as cst
 from vpatch.codemods.base import Repeat, SiteTransformer
 from vpatch.codemods.comments import lost_comment
 from vpatch.codemods.fill import CannotRewrite
-from vpatch.codemods.lines import above, comments_in, part_of, together, with_above
+from vpatch.codemods.lines import above, block_of, comments_in, part_of, together, with_above
 from vpatch.codemods.match import same_code
 from vpatch.codemods.moves import holds
 from vpatch.codemods.rebuild import Rebuild, Rebuilt
@@ -117,7 +117,7 @@ class BlockTransformer(SiteTransformer):
         except CannotRewrite as error:
             self.add(site, todo=True, match=match, problem=str(error))
             return None
-        old = cst.IndentedBlock(cast("list[cst.BaseStatement]", window.nodes))
+        old = block_of(window.nodes)
         if self.spec.comments:
             rebuilt.orphans = _without_last_comments(above(window.nodes[0]))
         else:
@@ -125,9 +125,7 @@ class BlockTransformer(SiteTransformer):
             if problem is not None:
                 self.add(site, todo=True, match=match, problem=problem)
                 return None
-        if rebuilt.statements and same_code(
-            old, cst.IndentedBlock(cast("list[cst.BaseStatement]", rebuilt.statements))
-        ):
+        if rebuilt.statements and same_code(old, block_of(rebuilt.statements)):
             self.add(site, todo=False, match=match)
             return None
         repeat = self._repeat(rebuilt, statements, window)

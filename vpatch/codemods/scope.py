@@ -9,14 +9,13 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from vpatch.codemods.nodes import canonical
+from vpatch.codemods.nodes import DEFINITIONS, canonical
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from vpatch.codemods.match import Match
 
-_DEFINITIONS = (cst.FunctionDef, cst.ClassDef)
 _GLOB = re.compile(r"[*?\[]")
 _CHOICE = re.compile(r"\[.[^]]*\]")
 
@@ -65,7 +64,7 @@ class Scope:
         self, scope: Sequence[str], match: Match | None, node: cst.CSTNode | None = None
     ) -> bool:
         """Whether a place in a scope is meant; `node` is the place, if it may be a definition."""
-        names = [*scope, node.name.value] if isinstance(node, _DEFINITIONS) else scope
+        names = [*scope, node.name.value] if isinstance(node, DEFINITIONS) else scope
         if self.within is not None and not any(
             fnmatchcase(".".join(names[: depth + 1]), self.within) for depth in range(len(names))
         ):

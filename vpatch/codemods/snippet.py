@@ -10,7 +10,8 @@ import libcst as cst
 from vpatch.codemods.diff import bytes_beside
 from vpatch.codemods.names import BINDING, bound_names, expression_names, identifiers
 from vpatch.codemods.nodes import PREFIX
-from vpatch.codemods.pattern import Pattern, PatternError, parse_code, parse_plain
+from vpatch.codemods.pattern import EditError, Pattern, PatternError, parse_code, parse_plain
+from vpatch.codemods.trees import import_of
 from vpatch.errors import UsageError
 
 if TYPE_CHECKING:
@@ -42,11 +43,10 @@ def read_code(
             if body_for is not None:
                 return _body(statement, body_for, path), (path,)
             return [statement], (path,)
-    raise PatternError(
+    raise EditError(
         f"{path.name} does not define {code.name}",
         where=str(path),
         hint="correct `name`, or define it at the top level of the file",
-        code="codemods.wrong-edit",
     )
 
 
@@ -71,16 +71,10 @@ def offers(files: Sequence[Path]) -> dict[str, str]:
                 ways[node.name] = f"{path.name} defines it, so insert it too"
             elif isinstance(node, (ast.Import, ast.ImportFrom)):
                 for alias in node.names:
-                    one = ast.unparse(_only(node, alias))
+                    one = ast.unparse(import_of(node, alias))
                     name = alias.asname or alias.name.partition(".")[0]
                     ways[name] = f"add the edit `add-import: {one}`, as {path.name} has it"
     return ways
-
-
-def _only(node: ast.Import | ast.ImportFrom, alias: ast.alias) -> ast.stmt:
-    if isinstance(node, ast.Import):
-        return ast.Import([alias])
-    return ast.ImportFrom(node.module, [alias], node.level)
 
 
 def _body(
@@ -88,11 +82,10 @@ def _body(
 ) -> Sequence[cst.BaseStatement]:
     body = definition.body
     if not isinstance(body, cst.IndentedBlock):
-        raise PatternError(
+        raise EditError(
             "the body is on the line of the header",
             where=str(path),
             hint="give the body lines of its own",
-            code="codemods.wrong-edit",
         )
     if isinstance(definition, cst.FunctionDef):
         as_variables = _AsVariables(_parameters(definition) & _variables(pattern), path)
@@ -128,11 +121,10 @@ class _AsVariables(cst.CSTTransformer):
         elif isinstance(node, (cst.Global, cst.Nonlocal)):
             bound = {item.name.value for item in node.names}
         for name in sorted(bound & self.names):
-            raise PatternError(
+            raise EditError(
                 f"{name} is a parameter, and a name of something else in the new body",
                 where=str(self.path),
                 hint=f"give the other thing a name of its own, or leave ${name} out of `find`",
-                code="codemods.wrong-edit",
             )
         return True
 

@@ -12,7 +12,7 @@ import libcst as cst
 from vpatch.codemods.match import same_code
 from vpatch.codemods.moves import Moves, moves_of
 from vpatch.codemods.nodes import is_gap
-from vpatch.codemods.pattern import Pattern, PatternError, variables_of
+from vpatch.codemods.pattern import EditError, Pattern, variables_of
 from vpatch.codemods.successor import shows
 
 if TYPE_CHECKING:
@@ -38,26 +38,23 @@ class StatementChange:
     def __post_init__(self) -> None:
         if self.replace is None:
             if any(map(is_gap, body_of(self.find))):
-                raise PatternError(
+                raise EditError(
                     f"... would delete statements that nobody named: {self.find}",
                     hint="delete the statements before and behind it by edits of their own",
-                    code="codemods.wrong-edit",
                 )
             return
         variables_of(self.replace.source, known=self.find)
         if same_code(self.find.node, self.replace.node):
-            raise PatternError(
+            raise EditError(
                 f"the new code {self.replace} is the old code, so nothing would change",
                 hint="write the code as it is to be",
-                code="codemods.wrong-edit",
             )
         if self.moves.loses_a_gap:
-            raise PatternError(
+            raise EditError(
                 f"the code that ... matches would be lost, or ... itself would be written: "
                 f"{self.find} -> {self.replace}",
                 hint="keep the statement, call, def or block of each ... in the new code, and "
                 "their order; write (...) for Python's own Ellipsis",
-                code="codemods.wrong-edit",
             )
 
     @cached_property

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 import libcst as cst
 
 from vpatch.codemods.base import EditOutcome
+from vpatch.codemods.lines import block_of
 from vpatch.codemods.moves import as_blocks, flat, key_of
-from vpatch.codemods.nodes import is_gap
+from vpatch.codemods.nodes import DEFINITIONS, is_gap
 from vpatch.codemods.pattern import (
     Pattern,
     needles_of,
@@ -21,12 +22,8 @@ from vpatch.codemods.statement_change import StatementChange, alone, as_small, b
 from vpatch.codemods.successor import seen_in_scope
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from vpatch.codemods.extent import Extents
     from vpatch.codemods.scope import Scope
-
-_DEFINITION = (cst.FunctionDef, cst.ClassDef)
 
 
 class RewriteStatements(StatementChange):
@@ -39,7 +36,7 @@ class RewriteStatements(StatementChange):
     @property
     def reading(self) -> Reading | None:
         statements = [*body_of(self.find), *body_of(self.replace)]
-        if any(isinstance(each, _DEFINITION) for each in statements):
+        if any(isinstance(each, DEFINITIONS) for each in statements):
             return None
         names = [form.names for form in self.forms]
         ifs = not any(isinstance(each, cst.If) for each in statements)
@@ -75,7 +72,7 @@ def rewrite_statements(find: str, new: str, place: Scope) -> RewriteStatements:
     keys = {key_of(statement) for statement in flat(body_of(old))}
     template = parse_block(new, alone=True)
     body = as_blocks(body_of(template), keys)
-    template = dataclasses.replace(template, node=_block(body))
+    template = dataclasses.replace(template, node=block_of(body))
     return RewriteStatements(old, template, place)
 
 
@@ -89,11 +86,7 @@ def delete_statements(find: str, place: Scope, *, comments: bool) -> RewriteStat
 
 
 def _with_blocks(pattern: Pattern) -> Pattern:
-    return dataclasses.replace(pattern, node=_block(as_blocks(body_of(pattern), None)))
-
-
-def _block(statements: Sequence[cst.CSTNode]) -> cst.IndentedBlock:
-    return cst.IndentedBlock(cast("list[cst.BaseStatement]", statements))
+    return dataclasses.replace(pattern, node=block_of(as_blocks(body_of(pattern), None)))
 
 
 def _of_one(pattern: Pattern, statement: cst.CSTNode) -> Pattern:

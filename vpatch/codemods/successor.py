@@ -10,7 +10,14 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from vpatch.codemods.match import same_code
-from vpatch.codemods.nodes import GAP_PARAMETER, IN_TEXT, statements_of, variable_of
+from vpatch.codemods.nodes import (
+    DEFINITIONS,
+    GAP_PARAMETER,
+    IN_TEXT,
+    all_nodes,
+    statements_of,
+    variable_of,
+)
 from vpatch.codemods.pattern import Pattern, find_in
 
 if TYPE_CHECKING:
@@ -76,7 +83,7 @@ def _definitions(root: cst.CSTNode, prefix: str = "") -> Iterator[tuple[str, cst
     """Every definition and its qualified name, but for those in the blocks of others."""
     body = root if isinstance(root, cst.Module) else getattr(root, "body", None)
     for statement in getattr(body, "body", ()):
-        if isinstance(statement, (cst.FunctionDef, cst.ClassDef)):
+        if isinstance(statement, DEFINITIONS):
             name = f"{prefix}{statement.name.value}"
             yield name, statement
             yield from _definitions(statement, f"{name}.")
@@ -89,15 +96,7 @@ def words_of(*nodes: cst.CSTNode) -> set[str]:
 
 def _count_pieces(root: cst.CSTNode) -> Counter[tuple[str, object]]:
     """What a pattern says, piece by piece: words, metavariables, numbers, kinds of code."""
-    pieces: Counter[tuple[str, object]] = Counter()
-
-    class CollectPieces(cst.CSTVisitor):
-        def on_visit(self, node: cst.CSTNode) -> bool:
-            pieces.update(_pieces(node))
-            return True
-
-    root.visit(CollectPieces())
-    return pieces
+    return Counter(piece for node in all_nodes(root) for piece in _pieces(node))
 
 
 def _pieces(node: cst.CSTNode) -> Iterator[tuple[str, object]]:
@@ -132,13 +131,5 @@ def _share_a_statement(old: cst.CSTNode, new: cst.CSTNode) -> bool:
 
 
 def _inner_statements(root: cst.CSTNode) -> list[cst.CSTNode]:
-    statements: list[cst.CSTNode] = []
-
-    class CollectStatements(cst.CSTVisitor):
-        def on_visit(self, node: cst.CSTNode) -> bool:
-            if isinstance(node, cst.BaseSuite):
-                statements.extend(statements_of(node))
-            return True
-
-    root.visit(CollectStatements())
-    return statements
+    suites = (node for node in all_nodes(root) if isinstance(node, cst.BaseSuite))
+    return [statement for suite in suites for statement in statements_of(suite)]

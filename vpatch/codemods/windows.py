@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, cast
 
 import libcst as cst
 
-from vpatch.codemods.lines import apart
+from vpatch.codemods.lines import apart, block_of
 from vpatch.codemods.match import Match, same
 from vpatch.codemods.nodes import behind_docstring, is_gap, statements_of
 
@@ -99,7 +99,7 @@ def _window_at(
         if any(number in taken for number in range(start, end)):
             return None
         nodes = statements[start:end]
-        match = pattern.match(cst.IndentedBlock(cast("list[cst.BaseStatement]", nodes)), spellings)
+        match = pattern.match(block_of(nodes), spellings)
         if match is not None:
             named = match.paired[id(next(item for item in items if not is_gap(item)))]
             number = next(n for n, node in enumerate(nodes, start) if node is named)

@@ -78,13 +78,13 @@ class Envelope(OutputModel, Generic[Result]):
 
 def errors_of(errors: Iterable[VpatchError]) -> list[ErrorOutput]:
     """Return errors as a document has them, each of several by itself."""
-    found: list[ErrorOutput] = []
+    outputs: list[ErrorOutput] = []
     for error in errors:
         if isinstance(error, ManyErrors):
-            found += errors_of(error.errors)
+            outputs += errors_of(error.errors)
         else:
-            found.append(ErrorOutput.model_validate(error))
-    return found
+            outputs.append(ErrorOutput.model_validate(error))
+    return outputs
 
 
 def document(

@@ -36,16 +36,16 @@ class RenamedOption(click.Option):
         self, ctx: click.Context, opts: Mapping[str, Any], args: list[str]
     ) -> tuple[Any, list[str]]:
         if self.old in opts and self.name is not None:
-            new, given = self.opts[0], opts[self.old]
+            new, value = self.opts[0], opts[self.old]
             if self.multiple:
-                given = [*given, *opts.get(self.name, ())]
+                value = [*value, *opts.get(self.name, ())]
             elif self.name in opts and not ctx.resilient_parsing:
                 raise UsageError(
                     f"{self.old} is the old name of {new}",
                     hint=f"give {new} alone",
                     code="cli.conflicting-options",
                 )
-            opts = {**opts, self.name: given}
+            opts = {**opts, self.name: value}
             if not ctx.resilient_parsing:  # the shell completes a command line
                 progress_for_terminal().note(
                     f"{self.old} is now {new}; the old name goes with the next release"
@@ -237,9 +237,9 @@ def open_context(
     offline: bool = False,
 ) -> Context:
     """Open the context of a command: with its options, and with progress for the terminal."""
-    found = click.get_current_context(silent=True)
-    everything = found is not None and found.meta.get(_TRUSTED, False)
+    command = click.get_current_context(silent=True)
+    everything = command is not None and command.meta.get(_TRUSTED, False)
     context = Context(patches_dirs, recipes_dirs, offline, everything, progress_for_terminal())
-    if found is not None:
-        found.call_on_close(context.close)
+    if command is not None:
+        command.call_on_close(context.close)
     return context

@@ -95,7 +95,7 @@ class Group(click.Group):
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         commands = ((name, self.get_command(ctx, name)) for name in self.list_commands(ctx))
-        rows = [(name, found.get_short_help_str(1000)) for name, found in commands if found]
+        rows = [(name, command.get_short_help_str(1000)) for name, command in commands if command]
         with formatter.section("Commands"):
             formatter.write_dl(rows)
 

@@ -10,6 +10,7 @@ import click
 
 from vpatch.console.log_options import is_verbose
 from vpatch.console.output import remove_bar, show_bar, style
+from vpatch.progress import Silent
 from vpatch.util.logged_progress import LoggedProgress
 from vpatch.util.visible import visible
 
@@ -34,21 +35,10 @@ class _Lines:
         amount = f"{total / 1e6:.1f} MB" if total and unit == "bytes" else f"{total} {unit}"
         size = f" ({amount})" if total else ""
         click.echo(f"{what}{size}", err=True)
-        return _NoTask()
+        return Silent()
 
     def note(self, message: str) -> None:
         click.echo(f"note: {message}", err=True)
-
-
-class _NoTask:
-    def resize(self, total: int) -> None:
-        pass
-
-    def advance(self, amount: int) -> None:
-        pass
-
-    def done(self) -> None:
-        pass
 
 
 class _Terminal:

@@ -54,20 +54,20 @@ def print_decisions(decisions: Sequence[Decision]) -> None:
         click.echo("  no patch concerns this tree")
     width, names = line_width(), max((len(d.patch.id) for d in decisions), default=0)
     for decision in decisions:
-        told = list(told_briefly(decision))
+        texts = list(told_briefly(decision))
         head = f"  {styled(decision.state, _STATE)}  {decision.patch.id}"
         column = _BESIDE + names + 2
-        if column + max(len(line) for one in told for line in one.text.split("\n")) > width:
+        if column + max(len(line) for one in texts for line in one.text.split("\n")) > width:
             click.echo(head)
-            print_told(told, _BESIDE, width)
+            print_told(texts, _BESIDE, width)
             continue
-        beside, *below = told[0].text.split("\n")
+        beside, *below = texts[0].text.split("\n")
         click.echo(f"{head}{' ' * (names - len(decision.patch.id))}  {beside}")
-        print_told([*map(ToldText, below), *told[1:]], column, width)
+        print_told([*map(ToldText, below), *texts[1:]], column, width)
 
 
-def print_told(told: Iterable[ToldText], at: int, width: int) -> None:
-    for one in told:
+def print_told(texts: Iterable[ToldText], at: int, width: int) -> None:
+    for one in texts:
         for line in wrapped(one.text, width, at=at + one.at):
             text = line.lstrip()
             click.echo(line.removesuffix(text) + (style(text, fg="yellow") if one.warns else text))

@@ -78,5 +78,5 @@ def print_document(command: str, answer: CommandResult) -> None:
     # `vpatch --help` needs no pydantic.
     from vpatch.console.document import document  # noqa: PLC0415
 
-    found = document(command, int(answer.code), answer.result, answer.errors)
-    click.echo(json.dumps(found, indent=2))
+    content = document(command, int(answer.code), answer.result, answer.errors)
+    click.echo(json.dumps(content, indent=2))

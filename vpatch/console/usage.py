@@ -38,10 +38,10 @@ def unknown_command(group: str, name: str, known: Sequence[str]) -> UnknownComma
 
 def as_ours(error: click.ClickException) -> UsageError:
     """Say what is wrong, and what to write instead."""
-    said = _MEANT.sub("", error.format_message()).strip().rstrip(".")
+    message = _MEANT.sub("", error.format_message()).strip().rstrip(".")
     is_missing = isinstance(error, click.MissingParameter)
     return UsageError(
-        said[:1].lower() + said[1:],
+        message[:1].lower() + message[1:],
         hint="; ".join(_hint(error)),
         code="cli.missing-option" if is_missing else "cli.wrong-usage",
     )
@@ -59,21 +59,21 @@ def _hint(error: click.ClickException) -> list[str]:
         return [f"did you mean {renamed.get(near[0], near[0])!r}? If not, see {path} --help"]
     parameter = getattr(error, "param", None)
     usage = " ".join(context.get_usage().partition(": ")[2].split())
-    found = [f"write {usage}", f"see {path} --help"]
+    hints = [f"write {usage}", f"see {path} --help"]
     if isinstance(error, click.MissingParameter) and parameter is not None:
         listed = _LISTED.get(parameter.make_metavar(context))
-        found[1:1] = [f"{listed} shows what there is"] if listed else []
+        hints[1:1] = [f"{listed} shows what there is"] if listed else []
         if isinstance(parameter, click.Option):
-            found[0] = f"add {parameter.opts[0]} {parameter.make_metavar(context)}"
+            hints[0] = f"add {parameter.opts[0]} {parameter.make_metavar(context)}"
     elif isinstance(getattr(parameter, "type", None), click.Path):
-        found[0] = "correct the path"
-    return found
+        hints[0] = "correct the path"
+    return hints
 
 
 def _near(error: click.UsageError) -> Sequence[str]:
     """The options, or the values of a list, that are like what was written."""
     kind = getattr(getattr(error, "param", None), "type", None)
-    given = _CHOICE.match(error.message)
-    if given is not None and isinstance(kind, click.Choice):
-        return get_close_matches(given[1], kind.choices, n=1)
+    wrong = _CHOICE.match(error.message)
+    if wrong is not None and isinstance(kind, click.Choice):
+        return get_close_matches(wrong[1], kind.choices, n=1)
     return getattr(error, "possibilities", None) or ()

@@ -111,16 +111,16 @@ class Advisory(_Osv):
     @property
     def severity(self) -> str | None:
         """One of `SEVERITIES`; None where the advisory has no word for it."""
-        said = str(self.database_specific.get("severity", "")).lower()
-        said = _OTHER_WORDS.get(said, said)
-        return said if said in SEVERITIES else None
+        word = str(self.database_specific.get("severity", "")).lower()
+        word = _OTHER_WORDS.get(word, word)
+        return word if word in SEVERITIES else None
 
     @property
     def not_carried(self) -> str | None:
         """Why vpatch has no patch for it, if vpatch's own data says so."""
         own = self.database_specific.get("vpatch")
-        said = own.get("not_carried") if isinstance(own, dict) else None
-        return said if isinstance(said, str) else None
+        reason = own.get("not_carried") if isinstance(own, dict) else None
+        return reason if isinstance(reason, str) else None
 
     def is_withdrawn(self, now: datetime) -> bool:
         return self.withdrawn is not None and self.withdrawn <= now
@@ -133,7 +133,7 @@ class Advisory(_Osv):
         asked = _version(version)
         ours = [one for one in self.affected if one.is_vllm]
         listed = [text for one in ours for text in one.versions]
-        ranges = [found for one in ours for found in one.ranges if found.type == _ECOSYSTEM]
+        ranges = [each for one in ours for each in one.ranges if each.type == _ECOSYSTEM]
         if not listed and not ranges:
             return None
         return asked in map(read_version, listed) or any(one.covers(asked) for one in ranges)
@@ -157,10 +157,10 @@ class Advisories:
 
 def shipped_advisories() -> Advisories:
     """Read the advisories that come with vpatch."""
-    return _sorted(read_advisories(installed("advisories")))
+    return _in_order(read_advisories(installed("advisories")))
 
 
-def with_newer(shipped: Advisories, found: Iterable[Advisory]) -> Advisories:
+def with_newer(shipped: Advisories, others: Iterable[Advisory]) -> Advisories:
     """Add advisories to the shipped ones.
 
     A newer text of an id replaces the older one. An advisory adds to the one that is its alias, or
@@ -170,7 +170,7 @@ def with_newer(shipped: Advisories, found: Iterable[Advisory]) -> Advisories:
     now = datetime.now(UTC)
     result = {one.id: one for one in shipped.all}
     # What a file says twice does not depend on the order.
-    ordered = sorted(found, key=lambda one: (one.modified, one.id))
+    ordered = sorted(others, key=lambda one: (one.modified, one.id))
     for new in ordered:
         if not new.is_withdrawn(now):
             _add(result, new)
@@ -179,13 +179,13 @@ def with_newer(shipped: Advisories, found: Iterable[Advisory]) -> Advisories:
     newer = [one.id for one in result.values() if one.id in known and one not in shipped.all]
     if newer:
         notes.append(f"a newer text than vpatch's own counts for {', '.join(sorted(newer))}")
-    return replace(_sorted(result.values()), notes=tuple(dict.fromkeys(notes)))
+    return replace(_in_order(result.values()), notes=tuple(dict.fromkeys(notes)))
 
 
 def _add(result: dict[str, Advisory], new: Advisory) -> None:
     # Only vpatch's own data says why vpatch has no patch.
-    said = {key: value for key, value in new.database_specific.items() if key != "vpatch"}
-    new = new.model_copy(update={"database_specific": said})
+    specific = {key: value for key, value in new.database_specific.items() if key != "vpatch"}
+    new = new.model_copy(update={"database_specific": specific})
     old = result.get(new.id)
     if old is None:
         same = [one for one in result.values() if not one.names.isdisjoint(new.names)]
@@ -197,10 +197,10 @@ def _add(result: dict[str, Advisory], new: Advisory) -> None:
     if old.id == new.id and old.modified > new.modified:
         return
     replaces = old.id == new.id and old.modified < new.modified
-    result[old.id] = _joined(old, new, replaces=replaces)
+    result[old.id] = _join(old, new, replaces=replaces)
 
 
-def _joined(old: Advisory, new: Advisory, *, replaces: bool) -> Advisory:
+def _join(old: Advisory, new: Advisory, *, replaces: bool) -> Advisory:
     own = {"vpatch": old.database_specific["vpatch"]} if old.not_carried else {}
     aliases = tuple(sorted((old.names | new.names) - {old.id}))
     if replaces:
@@ -253,18 +253,18 @@ def read_advisories(path: Path, where: str | None = None) -> list[Advisory]:
     if path.is_dir():
         files = (_read(one, str(one)) for one in sorted(path.rglob("*.json")))
     elif path.is_file():
-        files = _zipped(path, named) if is_zipfile(path) else [_read(path, named)]
+        files = _unzip(path, named) if is_zipfile(path) else [_read(path, named)]
     else:
         raise _none("there is no such file or folder", named)
-    found = [
+    advisories = [
         one
         for content, name in files
         for one in parse_advisories(content, name)
         if any(affected.is_vllm for affected in one.affected)
     ]
-    if not found:
+    if not advisories:
         raise _none("has no advisory about vllm", named)
-    return found
+    return advisories
 
 
 def _none(what: str, where: str) -> UsageError:
@@ -279,9 +279,9 @@ def _read(path: Path, where: str) -> tuple[bytes, str]:
         raise _wrong(f"cannot be read: {error.strerror}", where) from error
 
 
-def _zipped(path: Path, where: str) -> Iterator[tuple[bytes, str]]:
+def _unzip(path: Path, where: str) -> Iterator[tuple[bytes, str]]:
     """The files of a zip that name vllm: an export of osv.dev has those of all packages."""
-    left = _LARGEST_ZIP
+    remaining = _LARGEST_ZIP
     try:
         with ZipFile(path) as archive:
             for member in archive.infolist():
@@ -289,9 +289,9 @@ def _zipped(path: Path, where: str) -> Iterator[tuple[bytes, str]]:
                     continue
                 name = f"{where}: {member.filename}"
                 with archive.open(member) as file:
-                    content = file.read(min(_LARGEST, left) + 1)
-                left -= len(content)
-                if len(content) > _LARGEST or left < 0:
+                    content = file.read(min(_LARGEST, remaining) + 1)
+                remaining -= len(content)
+                if len(content) > _LARGEST or remaining < 0:
                     raise _wrong("unpacks to too much", name)
                 if _NAMES_VLLM.search(content):
                     yield content, name
@@ -327,8 +327,8 @@ def _wrong(what: str, where: str) -> UsageError:
     return UsageError(what, where=where, hint=hint, code="security.wrong-advisory")
 
 
-def _sorted(found: Iterable[Advisory]) -> Advisories:
-    every = tuple(sorted(found, key=lambda one: _natural(one.id)))
+def _in_order(advisories: Iterable[Advisory]) -> Advisories:
+    every = tuple(sorted(advisories, key=lambda one: _natural(one.id)))
     newest = max((one.modified for one in every), default=datetime.fromtimestamp(0, UTC))
     return Advisories(every, newest)
 

@@ -40,7 +40,8 @@ class Library:
     `own` are the ids of a project's own patches, without copies of the library's. `security` are
     the ids of backports of security fixes, which somebody must ask for. `notes` say which patch
     hides another. `folder` is the project's, as seen from the current one. `homes` says for recipes
-    that lie elsewhere for now, which file their relative paths are seen from.
+    that lie elsewhere for now, which file their relative paths are seen from. In `records` lies
+    what earlier runs read of patches and recipes, if anywhere.
     """
 
     patches: Mapping[str, Path]
@@ -50,7 +51,7 @@ class Library:
     notes: tuple[str, ...]
     folder: Path = Path()
     trust: Trust = NOTHING
-    kept: Path | None = None
+    records: Path | None = None
     security: frozenset[str] = frozenset()
     homes: Mapping[Path, Path] = field(default_factory=dict)
 
@@ -65,7 +66,7 @@ class Library:
 
     @cached_property
     def _recipes(self) -> Recipes:
-        return Recipes(self.kept)
+        return Recipes(self.records)
 
     def read_recipe(self, path: Path) -> tuple[RecipeDeclaration, Positions]:
         """Read a recipe, once a run: all that is taken from it is from the same bytes.
@@ -97,7 +98,7 @@ class Library:
     def _read_patch(self, patch_id: str) -> Patch:
         if patch_id not in self.patches:
             raise _unknown("patch", patch_id, self.patches)
-        patch = self._loaded(self.patches[patch_id])
+        patch = self._load(self.patches[patch_id])
         relations = patch.relations
         errors: list[VpatchError] = [
             self._missing(patch, key, other)
@@ -112,9 +113,9 @@ class Library:
             raise combine(errors)
         return patch
 
-    def _loaded(self, folder: Path) -> Patch:
-        if self.kept is not None:
-            return read_patch(folder, self.trust, self.kept)
+    def _load(self, folder: Path) -> Patch:
+        if self.records is not None:
+            return read_patch(folder, self.trust, self.records)
         from vpatch.library.loading import load_patch  # noqa: PLC0415 - takes 0.5 s to import
 
         return load_patch(folder, self.trust)
@@ -137,18 +138,18 @@ class Library:
 
     def load(self, ids: Iterable[str]) -> list[Patch]:
         """Load several patches, and report everything that is wrong with any of them."""
-        found: list[Patch] = []
+        patches: list[Patch] = []
         errors: list[VpatchError] = []
         for patch_id in ids:
             try:
-                found.append(self.patch(patch_id))
+                patches.append(self.patch(patch_id))
             except UsageError as error:
                 errors.append(error)
             except ManyErrors as error:
                 errors.extend(error.errors)
         if errors:
             raise combine(errors)
-        return found
+        return patches
 
     def load_all(self) -> list[Patch]:
         """Load every patch, in the order of the ids."""
@@ -174,15 +175,13 @@ class Library:
     @property
     def code(self) -> list[Path]:
         """What is not of the installed library: folders of patches, files of recipes, targets."""
-        found = []
-        for kind, paths in (
-            ("patches", self.patches),
-            ("recipes", self.recipes),
-            ("targets", self.targets),
-        ):
-            theirs = installed(kind)
-            found += [path for path in paths.values() if not path.is_relative_to(theirs)]
-        return found
+        kinds = {"patches": self.patches, "recipes": self.recipes, "targets": self.targets}
+        return [
+            path
+            for kind, paths in kinds.items()
+            for path in paths.values()
+            if not path.is_relative_to(installed(kind))
+        ]
 
     def target(self, name: str) -> Path:
         """Find a target by its name.
@@ -200,47 +199,51 @@ def find_library(
     patches: Sequence[Path] = (),
     recipes: Sequence[Path] = (),
     trust: Trust = NOTHING,
-    kept: Path | None = None,
+    records: Path | None = None,
 ) -> Library:
     """Look in the folders given, then in those of the settings, `folder` itself, and the library.
 
-    `trust` decides which code of what is found may run. In `kept` lies what was read of patches.
+    `trust` decides which code of what is found may run. In `records` lies what was read of patches.
 
     Raises:
         UsageError: a folder that was named is not there, or holds something that is not a patch.
     """
-    set_folders = _configured(folder)
+    settings = _settings(folder)
     notes: list[str] = []
-    found: list[dict[str, Path]] = []
-    for kind, named, configured in (
-        ("patches", patches, set_folders["patches"]),
-        ("recipes", recipes, set_folders["recipes"]),
-        ("targets", (), set_folders["targets"]),
-    ):
-        roots = _roots(folder, kind, [*named, *(folder / name for name in configured)])
+    merged: dict[str, dict[str, Path]] = {}
+    for kind, named in (("patches", patches), ("recipes", recipes), ("targets", ())):
+        roots = _roots(folder, kind, [*named, *(folder / name for name in settings[kind])])
         scan = _patches_in if kind == "patches" else _files_in
-        merged: dict[str, Path] = {}
+        paths = merged[kind] = {}
         for root, is_named in roots:
             for name, path in scan(root, is_named=is_named):
-                if name not in merged:
-                    merged[name] = path
-                elif _content(merged[name]) != _content(path):
-                    notes.append(f"{merged[name]} hides {path}")
-        found.append(merged)
+                if name not in paths:
+                    paths[name] = path
+                elif _content(paths[name]) != _content(path):
+                    notes.append(f"{paths[name]} hides {path}")
     theirs = installed("patches")
     own = frozenset(
         name
-        for name, path in found[0].items()
+        for name, path in merged["patches"].items()
         if not path.is_relative_to(theirs)
         and not any(_is_copy(path, theirs / group / name) for group in ("", SECURITY))
     )
-    security = frozenset(name for name, path in found[0].items() if path.parent.name == SECURITY)
-    here = Path(os.path.relpath(folder))
-    declared = found[0], found[1], found[2]
-    return Library(*declared, own, tuple(notes), here, trust, kept, security)
+    return Library(
+        merged["patches"],
+        merged["recipes"],
+        merged["targets"],
+        own=own,
+        notes=tuple(notes),
+        folder=Path(os.path.relpath(folder)),
+        trust=trust,
+        records=records,
+        security=frozenset(
+            name for name, path in merged["patches"].items() if path.parent.name == SECURITY
+        ),
+    )
 
 
-def _configured(folder: Path) -> Mapping[str, Sequence[str]]:
+def _settings(folder: Path) -> Mapping[str, Sequence[str]]:
     if settings_file(folder) is None:
         return dict.fromkeys(("patches", "recipes", "targets"), ())
     from vpatch.declare.project_settings import read_settings  # noqa: PLC0415 - needs pydantic

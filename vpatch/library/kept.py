@@ -75,7 +75,7 @@ class KeptPatch(Patch):
     def own_code(self) -> tuple[OwnCode, ...]:
         if self._codemods is None:
             return self._whole.own_code
-        found = []
+        codes = []
         for name, digest in self._codemods:
             path = self.folder / name
             try:
@@ -83,8 +83,8 @@ class KeptPatch(Patch):
             except (OSError, VpatchError):
                 # A codemod that was refused stays refused. So it must be the one that is run.
                 return self._whole.own_code
-            found.append(OwnCode(digest, None, None))
-        return tuple(found)
+            codes.append(OwnCode(digest, None, None))
+        return tuple(codes)
 
     @cached_property
     def declaration(self) -> PatchDeclaration:
@@ -98,30 +98,30 @@ class KeptPatch(Patch):
     def shapes(self) -> Shapes | None:
         from vpatch.library.shapes import read_shapes  # noqa: PLC0415 - needs pydantic
 
-        found = read_shapes(self.folder)
-        if digest_of_shapes(found) != self.recorded:
+        shapes = read_shapes(self.folder)
+        if digest_of_shapes(shapes) != self.recorded:
             raise changed_while_read(self.folder)
-        return found
+        return shapes
 
     @cached_property
     def _whole(self) -> Patch:
         from vpatch.library.loading import load_patch  # noqa: PLC0415 - see above
 
-        found = load_patch(self.folder, self._trust)
-        if (found.digest, found.recorded) != (self.digest, self.recorded):
+        patch = load_patch(self.folder, self._trust)
+        if (patch.digest, patch.recorded) != (self.digest, self.recorded):
             raise changed_while_read(self.folder)
-        return found
+        return patch
 
 
-def read_patch(folder: Path, trust: Trust, kept: Path) -> Patch:
-    """Return a patch by what `kept` has of it, or read it and keep that.
+def read_patch(folder: Path, trust: Trust, records: Path) -> Patch:
+    """Return a patch by what `records` has of it, or read it and keep that.
 
     Raises:
         UsageError: as `load_patch`.
     """
     # What is told of a codemod that fails names its place as it is seen from here.
     place = f"{folder}\0{folder.absolute()}"
-    key, store = hashlib.sha256(os.fsencode(place)).hexdigest()[:32], RecordStore(kept)
+    key, store = hashlib.sha256(os.fsencode(place)).hexdigest()[:32], RecordStore(records)
 
     def known(record: Any) -> KeptPatch | None:
         is_known = record["code"] == code_digest() and _is_as_kept(folder, record)
@@ -204,12 +204,12 @@ def _are_plain(names: Iterable[str]) -> bool:
 def _digests(folder: Path) -> dict[str, str] | None:
     """The digest of each file of a patch; None where one is a link, or cannot be read."""
     try:
-        found = content_of(folder).digests
+        digests = content_of(folder).digests
         if os.path.lexists(folder / _SHAPES):
-            found[_SHAPES] = _digest_of(folder / _SHAPES)
+            digests[_SHAPES] = _digest_of(folder / _SHAPES)
     except (OSError, UsageError):
         return None
-    return found
+    return digests
 
 
 def _digest_of(path: Path) -> str:

@@ -53,13 +53,13 @@ def load_patch(folder: Path, trust: Trust) -> Patch:
     errors: list[VpatchError] = []
     variants = tuple(_bind_variants(declaration, folder, trust, positions, errors))
     for location, predicate in _predicates(declaration):
-        _checked(positions, location, errors, partial(_check_predicate, predicate))
+        _try(positions, location, errors, partial(_check_predicate, predicate))
     for index, proof in enumerate(declaration.proof):
         action = partial(beside, folder, proof.test)
-        _checked(positions, ("proof", index, "test"), errors, action)
+        _try(positions, ("proof", index, "test"), errors, action)
         for tree, place in proof.trees.items():
             action = partial(_folder_beside, folder, place)
-            _checked(positions, ("proof", index, "trees", tree), errors, action)
+            _try(positions, ("proof", index, "trees", tree), errors, action)
     if errors:
         raise combine(errors)
     digest = _digest(declaration, folder, variants)
@@ -81,12 +81,11 @@ def _bind_variants(
         bound: list[BoundEdit] = []
         for index, edit in enumerate(edits):
             action = partial(bind, edit, folder, trust)
-            found = _checked(positions, (*location, index), errors, action)
-            bound += found or []
+            bound += _try(positions, (*location, index), errors, action) or []
         yield BoundVariant(name, when, tuple(bound))
 
 
-def _checked(
+def _try(
     positions: Positions,
     location: Sequence[int | str],
     errors: list[VpatchError],
@@ -114,14 +113,14 @@ def _predicates(
 
 
 def _folder_beside(folder: Path, place: str) -> Path:
-    found = folder / place
-    if not found.is_dir() or not found.resolve().is_relative_to(folder.resolve()):
+    path = folder / place
+    if not path.is_dir() or not path.resolve().is_relative_to(folder.resolve()):
         raise UsageError(
             f"there is no folder {place!r} beside the patch",
             hint="correct the name, or add the folder",
             code="library.no-such-folder",
         )
-    return found
+    return path
 
 
 def _check_predicate(predicate: Predicate) -> None:

@@ -43,10 +43,13 @@ class RecipeSelection:
 
 
 class Recipes:
-    """Recipes, each read once a run. In `kept` lies what earlier runs read of them, if anywhere."""
+    """Recipes, each read once a run.
 
-    def __init__(self, kept: Path | None) -> None:
-        self._store = None if kept is None else RecordStore(kept)
+    In `records` lies what earlier runs read of them, if anywhere.
+    """
+
+    def __init__(self, records: Path | None) -> None:
+        self._store = None if records is None else RecordStore(records)
         self._read: dict[Path, tuple[RecipeDeclaration, Positions]] = {}
         # With the bytes that they are of.
         self._selected: dict[Path, tuple[RecipeSelection, bytes]] = {}
@@ -75,10 +78,10 @@ class Recipes:
             DeclarationError: it cannot be read, or is wrong.
         """
         if path not in self._selected:
-            self._selected[path] = self._recalled(path) or self._kept_now(path)
+            self._selected[path] = self._recall(path) or self._select(path)
         return self._selected[path][0]
 
-    def _recalled(self, path: Path) -> tuple[RecipeSelection, bytes] | None:
+    def _recall(self, path: Path) -> tuple[RecipeSelection, bytes] | None:
         if self._store is None or path in self._read:
             return None
         with suppress(OSError):
@@ -88,7 +91,7 @@ class Recipes:
                 return selection, content
         return None
 
-    def _kept_now(self, path: Path) -> tuple[RecipeSelection, bytes]:
+    def _select(self, path: Path) -> tuple[RecipeSelection, bytes]:
         declaration, positions = self.read(path)
         trees = {name: _pin_of(pin) for name, pin in declaration.trees.items()}
         selection = RecipeSelection(

@@ -75,10 +75,10 @@ class Answers:
 
     def _is_known(self, key: bytes) -> bool:
         if key not in self._known:
-            kept = self._kept(key)
-            if kept is None:
+            answer = self._read(key)
+            if answer is None:
                 return False
-            self._known[key] = json.loads(kept)
+            self._known[key] = json.loads(answer)
         return True
 
     def save(self) -> None:
@@ -103,7 +103,7 @@ class Answers:
             self._connection.close()
             self._connection = None
 
-    def _kept(self, key: bytes) -> bytes | None:
+    def _read(self, key: bytes) -> bytes | None:
         with self._usable() as database:
             if database is None:
                 return None

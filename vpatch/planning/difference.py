@@ -21,12 +21,12 @@ def with_difference(before: bytes, change: Difference) -> bytes:
     return before[:top] + middle.encode("latin-1") + before[len(before) - bottom :]
 
 
-def shared_start(left: AnyStr, right: AnyStr) -> int:
+def shared_start(one: AnyStr, other: AnyStr) -> int:
     """Return how many bytes or characters two texts have in common at their beginning."""
-    least, most = 0, min(len(left), len(right))
+    least, most = 0, min(len(one), len(other))
     while least < most:
         middle = (least + most + 1) // 2
-        if left[least:middle] == right[least:middle]:
+        if one[least:middle] == other[least:middle]:
             least = middle
         else:
             most = middle - 1

@@ -33,18 +33,18 @@ class EditResult:
     """What one edit found and made of a view. `mismatch` says how the count is wrong, if it is."""
 
     edit: BoundEdit
-    found: tuple[FoundSite, ...]
+    sites: tuple[FoundSite, ...]
     view: View
     mismatch: str | None
 
     @property
     def todo(self) -> bool:
-        return any(found.todo for found in self.found)
+        return any(site.todo for site in self.sites)
 
     @property
     def recognised(self) -> list[FoundSite]:
         """What was found, without new code that does not show what it replaced."""
-        return [found for found in self.found if found.recognised]
+        return [site for site in self.sites if site.recognised]
 
 
 def run_edit(
@@ -56,12 +56,10 @@ def run_edit(
     """
     codemod = edit.codemod
     if isinstance(codemod, (TextReplacement, AddFile)):
-        found, after = _run_text(codemod, view)
+        sites, after = _run_text(codemod, view)
     else:
-        found, after = _run_python(
-            codemod, _question(edit), edit.files, edit.where, view, located=located
-        )
-    problem = next((f for f in found if f.problem is not None), None)
+        sites, after = _run_python(codemod, _question(edit), edit.files, view, located=located)
+    problem = next((site for site in sites if site.problem is not None), None)
     if problem is not None:
         mismatch: str | None = f"{problem.path}: {problem.problem}"
     elif edit.files and not isinstance(codemod, AddFile) and not view.matching(edit.files):
@@ -69,15 +67,15 @@ def run_edit(
     else:
         gone = carried and isinstance(codemod, RewriteStatements) and codemod.leaves_nothing
         mismatch = None
-        if found or not gone:
-            mismatch = count(edit.expect, found, edit.where, carried=carried)
-        unrecognised = sum(not f.recognised for f in found)
+        if sites or not gone:
+            mismatch = count(edit.expect, sites, edit.where, carried=carried)
+        unrecognised = sum(not site.recognised for site in sites)
         if mismatch and unrecognised and not carried:
             mismatch += (
                 f"; {unrecognised} more with the new code, but nothing shows that it replaced "
                 f"the old"
             )
-    return EditResult(edit, tuple(found), view if mismatch else after, mismatch)
+    return EditResult(edit, tuple(sites), view if mismatch else after, mismatch)
 
 
 def _question(edit: BoundEdit) -> str | None:
@@ -89,7 +87,7 @@ def _question(edit: BoundEdit) -> str | None:
 
 
 def _run_text(codemod: TextReplacement | AddFile, view: View) -> tuple[list[FoundSite], View]:
-    found: list[FoundSite] = []
+    places: list[FoundSite] = []
     files: dict[str, bytes] = {}
     paths = [codemod.path] if isinstance(codemod, AddFile) else view.matching(codemod.files)
     for path in paths:
@@ -103,7 +101,7 @@ def _run_text(codemod: TextReplacement | AddFile, view: View) -> tuple[list[Foun
             after, sites = codemod.apply(before or b"")
         if after != before:
             files[path] = after
-        found += [
+        places += [
             FoundSite(
                 path,
                 s.todo,
@@ -114,28 +112,28 @@ def _run_text(codemod: TextReplacement | AddFile, view: View) -> tuple[list[Foun
             )
             for s in sites
         ]
-    return found, view.over(files)
+    return places, view.over(files)
 
 
 def _run_python(
     codemod: PythonEdit,
     question: str | None,
     globs: Sequence[str] | None,
-    where: Mapping[str, Sequence[str]],
     view: View,
     *,
     located: bool,
 ) -> tuple[list[FoundSite], View]:
-    found: list[FoundSite] = []
+    sites: list[FoundSite] = []
     files: dict[str, bytes] = {}
-    needles = [codemod.place.words | words for words in _expanded(codemod.needles, where)]
-    paths = view.mentioning(view.holding(needles, globs), codemod.place.pieces)
+    place = codemod.place
+    needles = [place.words | words for words in _alternatives(codemod.needles, place.where)]
+    paths = view.mentioning(view.holding(needles, globs), place.pieces)
     for path in filter(is_python, paths):
-        made = outcome(codemod, question, path, view, located=located)
-        if made.after is not None:
-            files[path] = made.after
-        found += made.sites
-    return found, view.over(files)
+        result = outcome(codemod, question, path, view, located=located)
+        if result.after is not None:
+            files[path] = result.after
+        sites += result.sites
+    return sites, view.over(files)
 
 
 def words_of(edit: BoundEdit) -> list[frozenset[bytes]]:
@@ -143,10 +141,10 @@ def words_of(edit: BoundEdit) -> list[frozenset[bytes]]:
     codemod = edit.codemod
     if isinstance(codemod, (TextReplacement, AddFile)):
         return []
-    return _expanded(codemod.needles, edit.where)
+    return _alternatives(codemod.needles, edit.where)
 
 
-def _expanded(
+def _alternatives(
     needles: Sequence[frozenset[bytes]], where: Mapping[str, Sequence[str]]
 ) -> list[frozenset[bytes]]:
     """Alternatives for each value that a metavariable may have, as far as values are words."""
@@ -160,7 +158,7 @@ def _expanded(
 
 def count(
     expect: Expect,
-    found: Sequence[FoundSite],
+    sites: Sequence[FoundSite],
     where: Mapping[str, Sequence[str]],
     *,
     carried: bool = False,
@@ -171,11 +169,11 @@ def count(
     that a tree that upstream has half fixed is still recognised. New code that does not show what
     it replaced may fill the number up where the tree has the patch, and does not count elsewhere.
     """
-    unsure = [f for f in found if not f.recognised] if carried else []
-    found = [f for f in found if f.recognised]
+    unsure = [site for site in sites if not site.recognised] if carried else []
+    sure = [site for site in sites if site.recognised]
     wanted = expect.at_least or expect.count or 1
     # Nothing found at all has no files to count by.
-    groups = sorted({f.path for f in found}) if expect.per == "file" and found else [None]
+    groups = sorted({site.path for site in sure}) if expect.per == "file" and sure else [None]
     variable = expect.for_each.removeprefix("$") if expect.for_each else None
     values = where.get(variable, ()) if variable else [None]
     wrong: list[str] = []
@@ -189,7 +187,7 @@ def count(
                     )
                     for f in places
                 )
-                for places in (found, unsure)
+                for places in (sure, unsure)
             )
             if number + further >= wanted and (number <= wanted or expect.at_least is not None):
                 continue
@@ -205,10 +203,10 @@ def count(
 
 @dataclass(frozen=True)
 class Probed:
-    """`found` are the places that were looked at, also where the predicate does not hold."""
+    """`sites` are the places that were looked at, also where the predicate does not hold."""
 
     holds: bool
-    found: tuple[FoundSite, ...] = ()
+    sites: tuple[FoundSite, ...] = ()
 
 
 def probe(predicate: Predicate, view: View, *, located: bool = False) -> Probed:
@@ -218,27 +216,24 @@ def probe(predicate: Predicate, view: View, *, located: bool = False) -> Probed:
         unless = tuple(map(parse_pattern, predicate.unless or ()))
         sought = FindCode(parse_pattern(predicate.find), place, unless)
         question = predicate.model_dump_json(include={"find", "unless", "within", "where"})
-        matches, _ = _run_python(
-            sought, question, predicate.files, place.where, view, located=located
-        )
+        matches, _ = _run_python(sought, question, predicate.files, view, located=located)
         return Probed(bool(matches), tuple(matches))
     if predicate.text is not None:
         needle = predicate.text.encode()
         paths = view.containing(needle, predicate.files)
         return Probed(bool(paths), tuple(_first_line(view, path, needle) for path in paths))
+    parts = predicate.all_ or predicate.any_ or predicate.none or ()
+    results: list[Probed] = []
+    for inner in parts:
+        results.append(probe(inner, view, located=located))
+        if predicate.all_ is not None and not results[-1].holds:
+            break
+    verdicts = [result.holds for result in results]
     if predicate.all_ is not None:
-        found: list[FoundSite] = []
-        for inner in predicate.all_:
-            result = probe(inner, view, located=located)
-            found += result.found
-            if not result.holds:
-                return Probed(holds=False, found=tuple(found))
-        return Probed(holds=True, found=tuple(found))
-    if predicate.any_ is not None:
-        results = [probe(inner, view, located=located) for inner in predicate.any_]
-        return Probed(any(r.holds for r in results), tuple(f for r in results for f in r.found))
-    results = [probe(inner, view, located=located) for inner in predicate.none or ()]
-    return Probed(not any(r.holds for r in results), tuple(f for r in results for f in r.found))
+        holds = all(verdicts)
+    else:
+        holds = any(verdicts) if predicate.any_ is not None else not any(verdicts)
+    return Probed(holds, tuple(site for result in results for site in result.sites))
 
 
 def describe(predicate: Predicate) -> str:
@@ -308,9 +303,9 @@ def _first_line(view: View, path: str, needle: bytes) -> FoundSite:
 # --- telling ----------------------------------------------------------------------------------
 
 
-def findings(what: str, found: Iterable[FoundSite], view: View | None = None) -> Iterator[Finding]:
+def findings(what: str, sites: Iterable[FoundSite], view: View | None = None) -> Iterator[Finding]:
     """Say where things were found, with lines: those of the pristine files, if a view is given."""
-    for item in found:
+    for item in sites:
         line = item.line
         if view is not None and line is not None and item.text is not None:
             line = view.pristine_line(item.path, line, item.text)

@@ -64,25 +64,25 @@ def definitions_read(
             wanted[path] |= _statements_before(wanted[path], path, change.before, view)
     read = [(path, frozenset(keys)) for path, keys in wanted.items()]
     for other, key in (
-        *(found for path, keys in read for found in users_elsewhere(path, keys, view)),
+        *(user for path, keys in read for user in users_elsewhere(path, keys, view)),
         *(
-            found
+            reference
             for path, change in changes.items()
             if is_python(path) and change.before is not None
-            for found in named_by_change(path, change, view)
+            for reference in named_by_change(path, change, view)
         ),
         *_respelt(edits, view),
     ):
         wanted.setdefault(other, set()).add(key)
     for known in names:
         wanted.setdefault(known.partition("::")[0], set()).add(plain_name(known))
-    found: dict[str, str] = {}
+    definitions: dict[str, str] = {}
     for path, keys in sorted(wanted.items()):
         digests = view.ask_pristine(
             f"digests of {sorted(keys)}", path, partial(_digests_of, keys, path, view)
         )
-        found |= {f"{path}::{name}": digest for name, digest in digests.items()}
-    return found
+        definitions |= {f"{path}::{name}": digest for name, digest in digests.items()}
+    return definitions
 
 
 def _statements_before(keys: Iterable[str], path: str, text: bytes, view: View) -> set[str]:
@@ -96,30 +96,25 @@ def _statements_before(keys: Iterable[str], path: str, text: bytes, view: View) 
     if not edited or text == view.pristine(path):
         return set()
     new = [one.key for one in view.outline_of(path, text)]
-    found: set[str] = set()
+    statements: set[str] = set()
     steps = SequenceMatcher(None, old, new, autojunk=False).get_opcodes()
     for kind, first, last, start, end in steps:
         if kind == "replace" and edited.intersection(new[start:end]):
-            found.update(o.key for o in pristine[first:last] if o.name.endswith(STATEMENT))
-    return found
+            statements.update(o.key for o in pristine[first:last] if o.name.endswith(STATEMENT))
+    return statements
 
 
 def _digests_of(keys: Container[str], path: str, view: View) -> dict[str, str]:
-    return _numbered(_with_statements_around(view.outline(path), keys))
+    return _digests_by_name(_with_statements_around(view.outline(path), keys))
 
 
 def combined(one: Mapping[str, str], other: Mapping[str, str]) -> dict[str, str]:
     """Return the definitions that either has. Numbers tell apart those of one name."""
-    both = Counter(map(_unnumbered, one.items())) | Counter(map(_unnumbered, other.items()))
-    found: dict[str, str] = {}
-    seen: Counter[str] = Counter()
-    for key, digest in sorted(both.elements()):
-        seen[key] += 1
-        found[f"{key}#{seen[key]}" if seen[key] > 1 else key] = digest
-    return found
+    both = Counter(map(_without_number, one.items())) | Counter(map(_without_number, other.items()))
+    return _numbered(sorted(both.elements()))
 
 
-def _unnumbered(item: tuple[str, str]) -> tuple[str, str]:
+def _without_number(item: tuple[str, str]) -> tuple[str, str]:
     key, digest = item
     return f"{key.partition('::')[0]}::{plain_name(key)}", digest
 
@@ -168,12 +163,12 @@ def _definitions_patched(changes: Mapping[str, Change]) -> dict[str, str]:
 
     Files that the patch creates are left out: its edits compare all of their bytes.
     """
-    found: dict[str, str] = {}
+    patched: dict[str, str] = {}
     for path, change in changes.items():
         if change.before is not None:
-            own = _numbered(changed_definitions(path, change))
-            found |= {f"{path}::{name}": digest for name, digest in own.items()}
-    return found
+            own = _digests_by_name(changed_definitions(path, change))
+            patched |= {f"{path}::{name}": digest for name, digest in own.items()}
+    return patched
 
 
 def digest_of_changes(changes: Mapping[str, Change]) -> str:
@@ -186,15 +181,18 @@ def digest_of_changes(changes: Mapping[str, Change]) -> str:
     return digest_of(json.dumps(parts).encode())
 
 
-def _numbered(definitions: Iterable[Definition]) -> dict[str, str]:
+def _digests_by_name(definitions: Iterable[Definition]) -> dict[str, str]:
+    return _numbered((one.name, one.digest) for one in definitions)
+
+
+def _numbered(pairs: Iterable[tuple[str, str]]) -> dict[str, str]:
     """Digests by unique names: `NAME`, then `NAME#2`."""
     seen: Counter[str] = Counter()
-    found: dict[str, str] = {}
-    for one in definitions:
-        seen[one.name] += 1
-        number = f"#{seen[one.name]}" if seen[one.name] > 1 else ""
-        found[f"{one.name}{number}"] = one.digest
-    return found
+    digests: dict[str, str] = {}
+    for name, digest in pairs:
+        seen[name] += 1
+        digests[f"{name}#{seen[name]}" if seen[name] > 1 else name] = digest
+    return digests
 
 
 def _definitions_of(site: FoundSite, view: View) -> Sequence[str]:
@@ -216,8 +214,8 @@ def _definitions_of(site: FoundSite, view: View) -> Sequence[str]:
         around, is_inside = view.ask_pristine(question, site.path, find)
         if not is_inside:
             around = [*around, *site.defined]
-    found: list[str] = around
-    return found
+    keys: list[str] = around
+    return keys
 
 
 def _around(line: int, path: str, text: bytes, view: View) -> list[str]:

@@ -28,8 +28,8 @@ def changed_lines(pristine: bytes, patched: bytes) -> list[int]:
     Where lines were only added, it is the line that follows them.
     """
     old, new = pristine.split(b"\n"), patched.split(b"\n")
-    found = _opcodes(old, new)
-    return [min(i1 + 1, len(old)) for tag, i1, *_ in found if tag != "equal"]
+    opcodes = _opcodes(old, new)
+    return [min(i1 + 1, len(old)) for tag, i1, *_ in opcodes if tag != "equal"]
 
 
 def _opcodes(
@@ -50,6 +50,6 @@ def _opcodes(
         yield "equal", len(old) - bottom, len(old), len(new) - bottom, len(new)
 
 
-def _common(left: Sequence[bytes], right: Sequence[bytes]) -> int:
-    pairs = zip(left, right, strict=False)
-    return next((i for i, (a, b) in enumerate(pairs) if a != b), min(len(left), len(right)))
+def _common(one: Sequence[bytes], other: Sequence[bytes]) -> int:
+    pairs = zip(one, other, strict=False)
+    return next((i for i, (a, b) in enumerate(pairs) if a != b), min(len(one), len(other)))

@@ -54,11 +54,11 @@ def new_faults(path: str, before: bytes | None, after: bytes) -> list[NameFault]
 
     A file that has a star import may define any name, so no name in it counts as undefined.
     """
-    found = list(_faults(path, after))
-    if not found or before is None:
-        return found
+    faults = list(_faults(path, after))
+    if not faults or before is None:
+        return faults
     known = {(fault.kind, fault.name) for fault in _faults(path, before)}
-    return [fault for fault in found if (fault.kind, fault.name) not in known]
+    return [fault for fault in faults if (fault.kind, fault.name) not in known]
 
 
 def unused_imports(changes: Mapping[str, Change]) -> Iterator[tuple[str, NameFault]]:
@@ -113,7 +113,7 @@ def _is_lazy(node: ast.stmt) -> bool:
 def _is_excused(lines: list[str], code: str) -> bool:
     """Whether a comment on a line says that this is meant."""
     for line in lines:
-        found = _NOQA.search(line)
-        if found and (found["codes"] is None or code in found["codes"].upper()):
+        comment = _NOQA.search(line)
+        if comment and (comment["codes"] is None or code in comment["codes"].upper()):
             return True
     return False

@@ -15,7 +15,7 @@ import libcst as cst
 
 from vpatch.codemods.custom import Custom
 from vpatch.codemods.find_code import FindCode
-from vpatch.codemods.nodes import GAP_PARAMETER, PREFIX, canonical, code_of
+from vpatch.codemods.nodes import DEFINITIONS, GAP_PARAMETER, PREFIX, canonical, code_of
 from vpatch.codemods.scope import Scope
 from vpatch.codemods.text import AddFile, TextReplacement
 from vpatch.planning.state import Finding
@@ -39,7 +39,6 @@ _STRANGE = 0.25
 # From which likeness on two names may be one and the same, misspelt.
 _SAME_NAME = 0.75
 _NAME = re.compile(r"[A-Za-z_]\w*")
-_Definition = (cst.FunctionDef, cst.ClassDef)
 
 
 def nearest(edit: BoundEdit, view: View, concerned: Iterable[str]) -> Iterator[Finding]:
@@ -61,7 +60,7 @@ def nearest(edit: BoundEdit, view: View, concerned: Iterable[str]) -> Iterator[F
     sought, place = codemod.sought, codemod.place
     names = _close_names(sought, view)
     paths = _files_to_read(names, concerned, view)
-    excluded = list(_found_in(paths, sought, view))
+    excluded = list(_sites_in(paths, sought, view))
     if place.within is not None:
         yield from _nearest_scope(place, paths, view)
     lines: dict[str, Mapping[cst.CSTNode, int]] = {}
@@ -75,12 +74,12 @@ def nearest(edit: BoundEdit, view: View, concerned: Iterable[str]) -> Iterator[F
         yield from _alike(sought, names, paths, view)
 
 
-def _found_in(paths: Sequence[str], sought: Pattern, view: View) -> Iterator[tuple[str, EditSite]]:
+def _sites_in(paths: Sequence[str], sought: Pattern, view: View) -> Iterator[tuple[str, EditSite]]:
     """Where a pattern matches in some files, without any limits."""
     for path in paths:
         with suppress(UnparsableFile):
-            made = FindCode(sought, Scope()).apply(*view.parsed(path))
-            yield from ((path, site) for site in made.sites)
+            outcome = FindCode(sought, Scope()).apply(*view.parsed(path))
+            yield from ((path, site) for site in outcome.sites)
 
 
 def _why(edit: BoundEdit, place: Scope, path: str, site: EditSite) -> str:
@@ -162,23 +161,18 @@ def _scopes(path: str, view: View) -> Iterator[tuple[str, int]]:
     except UnparsableFile:
         return
     lines = lines_of(module)
-    found: list[tuple[str, int]] = []
+    yield from ((scope, lines.get(node, 1)) for scope, node in _definitions(module, ""))
 
-    class CollectScopes(cst.CSTVisitor):
-        scope: tuple[str, ...] = ()
 
-        def on_visit(self, node: cst.CSTNode) -> bool:
-            if isinstance(node, _Definition):
-                self.scope = (*self.scope, node.name.value)
-                found.append((".".join(self.scope), lines.get(node, 1)))
-            return not isinstance(node, (cst.BaseExpression, cst.SimpleStatementLine))
-
-        def on_leave(self, original_node: cst.CSTNode) -> None:
-            if isinstance(original_node, _Definition):
-                self.scope = self.scope[:-1]
-
-    module.visit(CollectScopes())
-    yield from found
+def _definitions(parent: cst.CSTNode, prefix: str) -> Iterator[tuple[str, cst.CSTNode]]:
+    """The functions and classes in a node, by their qualified names."""
+    for node in parent.children:
+        if isinstance(node, DEFINITIONS):
+            name = f"{prefix}{node.name.value}"
+            yield name, node
+            yield from _definitions(node, f"{name}.")
+        elif not isinstance(node, (cst.BaseExpression, cst.SimpleStatementLine)):
+            yield from _definitions(node, prefix)
 
 
 # --- code -------------------------------------------------------------------------------------
@@ -196,12 +190,12 @@ class _Name:
         return max(map(partial(_likeness, self.text), others), default=0.0)
 
 
-def _likeness(left: str, right: str) -> float:
-    if left == right:
+def _likeness(one: str, other: str) -> float:
+    if one == other:
         return 1.0
-    if 2 * min(len(left), len(right)) < _SAME_NAME * (len(left) + len(right)):
+    if 2 * min(len(one), len(other)) < _SAME_NAME * (len(one) + len(other)):
         return 0.0
-    matcher = difflib.SequenceMatcher(None, left, right, autojunk=False)
+    matcher = difflib.SequenceMatcher(None, one, other, autojunk=False)
     if matcher.quick_ratio() < _SAME_NAME:
         return 0.0
     ratio = matcher.ratio()
@@ -268,9 +262,9 @@ def _shape(node: cst.CSTNode) -> tuple[type, ...]:
     return kinds if isinstance(node, cst.BaseSmallStatement) else kinds[:1]
 
 
-def _called_alike(left: cst.CSTNode, right: cst.CSTNode) -> float:
+def _called_alike(one: cst.CSTNode, other: cst.CSTNode) -> float:
     """How alike the names are that two places are about: of what they call, or define."""
-    names = [name for name in map(_subject, (left, right)) if name is not None]
+    names = [name for name in map(_subject, (one, other)) if name is not None]
     if len(names) == 1:
         return 0.0
     return (
@@ -279,7 +273,7 @@ def _called_alike(left: cst.CSTNode, right: cst.CSTNode) -> float:
 
 
 def _subject(node: cst.CSTNode) -> str | None:
-    if isinstance(node, _Definition):
+    if isinstance(node, DEFINITIONS):
         return node.name.value
     call = node if isinstance(node, cst.Call) else getattr(node, "value", None)
     return code_of(call.func) if isinstance(call, cst.Call) else None
@@ -287,7 +281,7 @@ def _subject(node: cst.CSTNode) -> str | None:
 
 def _head(node: cst.CSTNode) -> str:
     """The code of a node; of a definition only what is above its body."""
-    if not isinstance(node, _Definition):
+    if not isinstance(node, DEFINITIONS):
         return code_of(node)
     body = cst.SimpleStatementSuite([cst.Expr(cst.Ellipsis())])
     return code_of(node.with_changes(body=body, leading_lines=[], decorators=[]))

@@ -14,7 +14,7 @@ import libcst as cst
 from vpatch.codemods.base import Repeat
 from vpatch.codemods.find_code import FindCode
 from vpatch.codemods.line_length import laid_out
-from vpatch.codemods.nodes import all_nodes
+from vpatch.codemods.nodes import DEFINITIONS, all_nodes
 from vpatch.planning.difference import difference, with_difference
 from vpatch.planning.outline import outline
 from vpatch.planning.view import UnparsableFile, lines_of, written
@@ -24,10 +24,7 @@ if TYPE_CHECKING:
 
     from vpatch.codemods.base import EditSite, PythonEdit
     from vpatch.codemods.extent import Extents
-    from vpatch.codemods.reduced import Reduced
     from vpatch.planning.view import View
-
-_Definition = (cst.FunctionDef, cst.ClassDef)
 
 
 @dataclass(frozen=True)
@@ -76,75 +73,66 @@ def outcome(
         UnparsableFile: libcst cannot parse it, or cannot write it back.
     """
     if located or question is None:
-        return _found(codemod, path, view, located=located)
+        return _run(codemod, path, view, located=located)
     known = view.answers.ask(
         question,
         [view.digest(path)],
-        lambda: _row(_found(codemod, path, view, located=False), view.read(path) or b""),
+        lambda: _row(_run(codemod, path, view, located=False), view.read(path) or b""),
     )
     return _of_row(known, path, view)
 
 
-def _found(codemod: PythonEdit, path: str, view: View, *, located: bool) -> FileOutcome:
+def _run(codemod: PythonEdit, path: str, view: View, *, located: bool) -> FileOutcome:
     if isinstance(codemod, FindCode) and not view.may_have(path, codemod.sought):
         return FileOutcome((), None)
+    text = view.read(path) or b""
     if not located and codemod.reading is not None:
         reduced = view.reduced(path, (codemod.reading, codemod.place))
         if reduced is not None:
-            found = _found_in_reduced(codemod, path, view.read(path) or b"", *reduced)
-            if found is not None:
-                return found
+            part, module, extents = reduced
+            result = _run_on(codemod, path, text, module, extents, part.text)
+            restored = None if result.after is None else part.restored(result.after)
+            if result.after is None or restored is not None:
+                return FileOutcome(result.sites, restored)
     module, extents = view.parsed(path)
-    made = codemod.apply(module, extents)
-    lines = lines_of(module) if located and made.sites else {}
-    text = view.read(path) if located else None
-    statements = _Statements(module)
-    sites = tuple(_site(path, site, statements, lines.get(site.node), text) for site in made.sites)
-    if not any(site.todo for site in sites):
-        return FileOutcome(sites, None)
-    _check_exact(path, module, view.read(path))
-    return FileOutcome(sites, laid_out(view.read(path) or b"", written(path, made.module)))
+    return _run_on(codemod, path, text, module, extents, text, located=located)
 
 
-def _found_in_reduced(
+def _run_on(
     codemod: PythonEdit,
     path: str,
     text: bytes,
-    reduced: Reduced,
     module: cst.Module,
     extents: Extents,
-) -> FileOutcome | None:
-    """Run an edit on a part of a file's text; None where the rest cannot be put back."""
-    made = codemod.apply(module, extents)
-    statements = _Statements(module)
-    sites = tuple(_site(path, site, statements) for site in made.sites)
-    if not any(site.todo for site in sites):
-        return FileOutcome(sites, None)
-    _check_exact(path, module, reduced.text)
-    after = reduced.restored(laid_out(text, written(path, made.module)))
-    return None if after is None else FileOutcome(sites, after)
-
-
-def _check_exact(path: str, module: cst.Module, text: bytes | None) -> None:
-    """Refuse a module that libcst does not write as it was.
+    source: bytes,
+    *,
+    located: bool = False,
+) -> FileOutcome:
+    """Run an edit on the module that `source` is: all of a file's text, or a part of it.
 
     Raises:
-        UnparsableFile: it does not.
+        UnparsableFile: libcst does not write the module as it was.
     """
-    if module.bytes != text:
+    edited = codemod.apply(module, extents)
+    lines = lines_of(module) if located and edited.sites else {}
+    statements = _Statements(module)
+    sites = tuple(
+        _site(path, site, statements, lines.get(site.node), text if located else None)
+        for site in edited.sites
+    )
+    if not any(site.todo for site in sites):
+        return FileOutcome(sites, None)
+    if module.bytes != source:
         raise UnparsableFile(
             "libcst cannot write it back byte for byte (a form feed, a bare CR, or an indented "
             "comment at its end?)",
             where=path,
         )
+    return FileOutcome(sites, laid_out(text, written(path, edited.module)))
 
 
 def _site(
-    path: str,
-    site: EditSite,
-    statements: _Statements,
-    line: int | None = None,
-    text: bytes | None = None,
+    path: str, site: EditSite, statements: _Statements, line: int | None, text: bytes | None
 ) -> FoundSite:
     node = site.node
     return FoundSite(
@@ -155,7 +143,7 @@ def _site(
         site.recognised,
         site.repeat,
         site.bindings,
-        node.name.value if isinstance(node, _Definition) else None,
+        node.name.value if isinstance(node, DEFINITIONS) else None,
         tuple(statements.defined(site)),
         line,
         text,
@@ -223,7 +211,7 @@ class _Statements:
     def defined(self, site: EditSite) -> list[str]:
         """The keys of what a statement defines, in a module or a class, that has a place."""
         body: Sequence[cst.CSTNode] = self._module.body
-        own = [site.node.name.value] if isinstance(site.node, _Definition) else []
+        own = [site.node.name.value] if isinstance(site.node, DEFINITIONS) else []
         parts = [*(site.scope.split(".") if site.scope else ()), *own]
         for name in parts:
             named = (s for s in body if isinstance(s, cst.ClassDef) and s.name.value == name)
@@ -253,7 +241,7 @@ class _Statements:
             self._by_node[id(body)] = {
                 id(node): statement
                 for statement in body
-                if not isinstance(statement, _Definition)
+                if not isinstance(statement, DEFINITIONS)
                 for node in all_nodes(statement)
             }
         return self._by_node[id(body)]

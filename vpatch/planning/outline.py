@@ -14,6 +14,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from vpatch.codemods.nesting import NestedTooDeeplyError, measured
+from vpatch.codemods.trees import first_line, import_of
 from vpatch.planning.names import STATEMENT
 
 if TYPE_CHECKING:
@@ -86,12 +87,9 @@ def dumped(node: ast.AST) -> str:
 
 def _of_block(body: Sequence[ast.stmt], prefix: str) -> Iterator[Definition]:
     for node in body:
-        first = min(
-            (one.lineno for one in getattr(node, "decorator_list", [])), default=node.lineno
-        )
-        last = node.end_lineno or node.lineno
+        span = (first_line(node), node.end_lineno or node.lineno)
 
-        def named(name: str, what: ast.AST, span: tuple[int, int] = (first, last)) -> Definition:
+        def named(name: str, what: ast.AST, span: tuple[int, int] = span) -> Definition:
             return Definition(prefix + name, *span, what)
 
         match node:
@@ -103,7 +101,7 @@ def _of_block(body: Sequence[ast.stmt], prefix: str) -> Iterator[Definition]:
             case ast.Import(names=aliases) | ast.ImportFrom(names=aliases):
                 for alias in aliases:
                     bound = alias.asname or alias.name.partition(".")[0]
-                    yield named(bound, _one_import(node, alias))
+                    yield named(bound, import_of(node, alias))
             case ast.Assign(targets=[ast.Name(id=name)]) | ast.AnnAssign(target=ast.Name(id=name)):
                 yield named(name, node)
             case ast.Expr(value=ast.Constant(value=str())):
@@ -123,12 +121,6 @@ def _head_of(node: ast.ClassDef) -> ast.ClassDef:
         body=[],
         decorator_list=node.decorator_list,
     )
-
-
-def _one_import(node: ast.Import | ast.ImportFrom, alias: ast.alias) -> ast.AST:
-    if isinstance(node, ast.ImportFrom):
-        return ast.ImportFrom(module=node.module, names=[alias], level=node.level)
-    return ast.Import(names=[alias])
 
 
 def _inner(node: ast.AST) -> Iterator[ast.stmt]:

@@ -287,7 +287,7 @@ class _Decider:
 
     def _probe(self, predicate: Predicate) -> Probed:
         probed = probe(predicate, self.view, located=self.located)
-        self.read += probed.found
+        self.read += probed.sites
         return probed
 
     def decide(self) -> tuple[Decision, View]:
@@ -321,7 +321,7 @@ class _Decider:
             reason = f"the tree {lacks(declaration.concerns, self.view)}"
             return Decision(self.patch, State.ABSENT, reason), self.view
         notes = (
-            list(findings("what `concerns` names", concerned.found, self.view))
+            list(findings("what `concerns` names", concerned.sites, self.view))
             if self.located
             else []
         )
@@ -329,7 +329,7 @@ class _Decider:
             effect = self._probe(declaration.effect)
             if effect.holds:
                 if self.located:
-                    notes += findings("effect", effect.found, self.view)
+                    notes += findings("effect", effect.sites, self.view)
                 return self._present(f"the tree has {describe(declaration.effect)}", notes)
         attempts = [
             self._attempt(variant)
@@ -345,7 +345,7 @@ class _Decider:
                 )
         if fitting:
             return self._fitting(fitting[0], notes)
-        return self._mismatching(attempts, sorted({f.path for f in concerned.found}), notes)
+        return self._mismatching(attempts, sorted({site.path for site in concerned.sites}), notes)
 
     def _attempt(self, variant: BoundVariant) -> _Attempt:
         results: list[EditResult] = []
@@ -355,7 +355,7 @@ class _Decider:
             results.append(run_edit(edit, view, carried=carried, located=self.located))
             view = results[-1].view
             self.tried.append(edit)
-            self.read += results[-1].found
+            self.read += results[-1].sites
         mismatches = [r.mismatch for r in results if r.mismatch]
         return _Attempt(variant, tuple(results), mismatches[0] if mismatches else None)
 
@@ -389,7 +389,7 @@ class _Decider:
             return self._conflict(broken, notes, name)
         if self.located:
             notes += _unused(changes)
-        places = sum(found.todo for result in attempt.results for found in result.found)
+        places = sum(site.todo for result in attempt.results for site in result.sites)
         if self.patch.id in self.carried:
             reason = f"the tree's lock names the patch, and {counted(places, 'place')} lack it"
             return self._conflict(reason, notes, name)
@@ -427,7 +427,7 @@ class _Decider:
                 if self.findings_for != "none":
                     notes += findings(result.edit.name, result.recognised, self.view)
                 if not result.recognised:
-                    others = [found for found in result.found if not found.recognised]
+                    others = [site for site in result.sites if not site.recognised]
                     if others and self.patch.declaration.effect is None:
                         reasons[-1] += "; if this tree has the cure, declare an `effect`"
                     if self.findings_for == "none":
@@ -454,10 +454,10 @@ def _repeated(attempt: _Attempt) -> str | None:
     """
     half_done = any(not f.todo for result in attempt.results for f in result.recognised)
     for result in attempt.results:
-        for found in result.found:
-            if found.repeat is Repeat.UNUSUAL or (found.repeat and half_done):
+        for site in result.sites:
+            if site.repeat is Repeat.UNUSUAL or (site.repeat and half_done):
                 return (
-                    f"{result.edit.name}: {found.path}: the same code is at another place of "
+                    f"{result.edit.name}: {site.path}: the same code is at another place of "
                     f"this block, so the work may be done; declare an `effect` that tells"
                 )
     return None

@@ -47,35 +47,27 @@ def cached_plan(
     made anew, which takes seconds.
     """
     key = _key(patches, tree.pin, tree.carried, to_write, findings_for, alone)
+    store = RecordStore(folder)
     if key is None:
         for reason in reasons_to_decide_anew(patches):
             _log.info("the plan for %s is not cached: %s", tree.pin.label, reason)
-        before()
-        return _plan(patches, tree, findings_for, alone, answers)
-    store = RecordStore(folder)
-    known = _recall(store, key, patches, tree.pin, partial(_pristine, tree))
-    if known is not None:
-        return known
+    else:
+        known = _recall(store, key, patches, tree.pin, partial(_pristine, tree))
+        if known is not None:
+            return known
     before()
-    plan = _plan(patches, tree, findings_for, alone, answers)
-    rows = [_row(d, with_changes=to_write, alone=d.patch.id in alone) for d in plan.decisions]
-    store.put(key, rows)
-    return plan
-
-
-def _plan(
-    patches: Sequence[Patch],
-    tree: Tree,
-    findings_for: FindingsFor,
-    alone: Collection[str],
-    answers: Callable[[], Answers | None],
-) -> Plan:
     # What is in the cache needs no libcst, which takes 0.3 s to import.
-    from vpatch.planning.plan import plan  # noqa: PLC0415
+    from vpatch.planning import plan as planning  # noqa: PLC0415
 
-    return plan(
+    plan = planning.plan(
         patches, tree, findings_for=findings_for, alone=alone, answers=answers(), remember=True
     )
+    if key is not None:
+        store.put(
+            key,
+            [_row(d, with_changes=to_write, alone=d.patch.id in alone) for d in plan.decisions],
+        )
+    return plan
 
 
 def kept_plan(
@@ -97,11 +89,11 @@ def kept_plan(
 
 def reasons_to_decide_anew(patches: Iterable[Patch]) -> list[str]:
     """Say which codemod.py keeps plans out of the cache, with the line, why, and what to do."""
-    found = {code.reason for patch in patches for code in patch.own_code}
+    reasons = {code.reason for patch in patches for code in patch.own_code}
     return [
         f"{reason}, so vpatch cannot remember what it decides; to be faster, let the codemod read "
         f"only the file that it changes"
-        for reason in sorted(filter(None, found))
+        for reason in sorted(filter(None, reasons))
     ]
 
 
@@ -161,9 +153,9 @@ def _recall(
     return plan
 
 
-def rows_of(made: Plan) -> list[dict[str, Any]]:
+def rows_of(plan: Plan) -> list[dict[str, Any]]:
     """Return a plan without its changes as another process can read it; see `plan_of`."""
-    return [_row(decision, with_changes=False) for decision in made.decisions]
+    return [_row(decision, with_changes=False) for decision in plan.decisions]
 
 
 def plan_of(rows: Iterable[Mapping[str, Any]], patches: Sequence[Patch], pin: Pin) -> Plan:

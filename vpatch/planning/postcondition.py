@@ -67,7 +67,7 @@ def _not_idempotent(edit: BoundEdit, effect: Predicate | None, view: View) -> st
             f"{edit.name} is a plain libcst codemod, which cannot tell that a tree has its change: "
             f"declare an `effect`"
         )
-    if again.mismatch is not None and (again.found or not is_plain):
+    if again.mismatch is not None and (again.sites or not is_plain):
         return f"applied twice, {edit.name} does not fit: {again.mismatch}"
     if again.todo:
         return f"applied twice, {edit.name} changes the file again"

@@ -17,10 +17,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class ShapeProof:
-    """What proves a patch on a known shape. `said` is a sentence without its full stop."""
+    """What proves a patch on a known shape. `sentence` has no full stop."""
 
     by: Literal["behaviour", "example", "not asked", "contradicted"]
-    said: str
+    sentence: str
 
 
 def proof_of(shapes: Shapes, tree: str, release: str) -> ShapeProof:
@@ -63,8 +63,8 @@ def proven_in_recipe(decision: Decision, tree: str) -> str | None:
     absent = decision.state is State.ABSENT
     results = [
         (release, one)
-        for release, found in shapes.in_recipes.get(tree, {}).items()
-        for one in found
+        for release, tests in shapes.in_recipes.get(tree, {}).items()
+        for one in tests
         if (one.code, one.patch_digest) == (code, decision.patch.digest)
         and (one.state == State.ABSENT) == absent
     ]

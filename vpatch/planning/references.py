@@ -41,15 +41,15 @@ def _changed(
             lines[own] -= 1
         else:
             rest.append(one)
-    left = [one for one in before if lines[one.name, *old[one.first - 1 : one.last]]]
-    same = Counter((one.name, one.digest) for one in left)
-    found: list[Definition] = []
+    unmatched = (one for one in before if lines[one.name, *old[one.first - 1 : one.last]])
+    same = Counter((one.name, one.digest) for one in unmatched)
+    changed: list[Definition] = []
     for one in rest:
         if same[one.name, one.digest]:
             same[one.name, one.digest] -= 1
         else:
-            found.append(one)
-    return found
+            changed.append(one)
+    return changed
 
 
 def named_by_change(path: str, change: Change, view: View) -> Iterator[Reference]:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
+from vpatch.codemods.trees import BLOCKS, Part, first_line, parts_of
 from vpatch.util.words import has_word
 
 if TYPE_CHECKING:
@@ -19,10 +20,8 @@ if TYPE_CHECKING:
 
     from vpatch.codemods.pattern import Pattern
 
-# What has blocks, or is a part of what has them.
-_Part = ast.stmt | ast.ExceptHandler | ast.match_case
 # A statement, the last line of it that counts, and its text down to there.
-_Text = tuple[_Part, int, bytes]
+_Text = tuple[Part, int, bytes]
 _WITH_BLOCKS: dict[type[cst.CSTNode], tuple[type[ast.stmt], ...]] = {
     cst.ClassDef: (ast.ClassDef,),
     cst.For: (ast.For, ast.AsyncFor),
@@ -34,7 +33,6 @@ _WITH_BLOCKS: dict[type[cst.CSTNode], tuple[type[ast.stmt], ...]] = {
     cst.While: (ast.While,),
     cst.With: (ast.With, ast.AsyncWith),
 }
-_BLOCKS = ("body", "handlers", "cases", "orelse", "finalbody")
 
 
 class Statements:
@@ -62,17 +60,17 @@ class Statements:
     def _of_kinds(self, kinds: tuple[type[ast.stmt], ...]) -> Sequence[_Text]:
         """Each statement of some kinds; for no kinds, all of them without their blocks."""
         if kinds not in self._known:
-            found = [n for n in _parts(self._tree.body) if isinstance(n, kinds) or not kinds]
-            lasts = [self._last_line(node, whole=bool(kinds)) for node in found]
+            nodes = [n for n in parts_of(self._tree.body) if isinstance(n, kinds) or not kinds]
+            lasts = [self._last_line(node, whole=bool(kinds)) for node in nodes]
             self._known[kinds] = [
-                (node, last, b"".join(self._lines[_first_line(node) - 1 : last]))
-                for node, last in zip(found, lasts, strict=True)
+                (node, last, b"".join(self._lines[first_line(node) - 1 : last]))
+                for node, last in zip(nodes, lasts, strict=True)
             ]
         return self._known[kinds]
 
-    def _last_line(self, node: _Part, *, whole: bool) -> int:
+    def _last_line(self, node: Part, *, whole: bool) -> int:
         """The last line of a statement, or of what is above its first block."""
-        blocks: Iterator[Sequence[_Part]] = (getattr(node, name, ()) for name in _BLOCKS)
+        blocks: Iterator[Sequence[Part]] = (getattr(node, name, ()) for name in BLOCKS)
         first = next((block[0] for block in blocks if block), None)
         if first is not None and not whole:
             inner = first.pattern if isinstance(first, ast.match_case) else first
@@ -80,29 +78,28 @@ class Statements:
             # A block of one line follows the colon.
             return inner.lineno if before.strip() else inner.lineno - 1
         end = None if isinstance(node, ast.match_case) else node.end_lineno
-        return end or _first_line(node)
+        return end or first_line(node)
 
     def _spellings(self, word: bytes) -> frozenset[bytes]:
         """The names under which a file may know what has a name elsewhere; at least its own."""
         name = word.decode()
-        found = {name}
-        found |= {local for local, parts in self._imported if name in parts}
+        names = {name, *(local for local, parts in self._imports if name in parts)}
         for alias, other in self._aliases:
-            if other in found:
-                found.add(alias)
-        return frozenset(one.encode() for one in found)
+            if other in names:
+                names.add(alias)
+        return frozenset(one.encode() for one in names)
 
     @cached_property
-    def _imported(self) -> Sequence[tuple[str, Sequence[str]]]:
+    def _imports(self) -> Sequence[tuple[str, Sequence[str]]]:
         """Each name that an import binds, and the parts of the dotted name that it is."""
-        found: list[tuple[str, Sequence[str]]] = []
-        for node in _parts(self._tree.body):
+        imports: list[tuple[str, Sequence[str]]] = []
+        for node in parts_of(self._tree.body):
             if isinstance(node, (ast.Import, ast.ImportFrom)):
                 above = node.module if isinstance(node, ast.ImportFrom) and node.module else ""
                 for alias in node.names:
                     local = alias.asname or alias.name.partition(".")[0]
-                    found.append((local, f"{above}.{alias.name}".split(".")))
-        return found
+                    imports.append((local, f"{above}.{alias.name}".split(".")))
+        return imports
 
     @cached_property
     def _aliases(self) -> Sequence[tuple[str, str]]:
@@ -118,14 +115,6 @@ class Statements:
         ]
 
 
-def _parts(body: Sequence[_Part]) -> Iterator[_Part]:
-    """Every statement in some blocks, and every `except` and `case`."""
-    for node in body:
-        yield node
-        for name in _BLOCKS:
-            yield from _parts(getattr(node, name, ()))
-
-
 def _strings(root: ast.AST, last: int) -> set[bytes]:
     """The texts in some code down to a line, however they are written."""
     return {
@@ -133,10 +122,3 @@ def _strings(root: ast.AST, last: int) -> set[bytes]:
         for node in ast.walk(root)
         if isinstance(node, ast.Constant) and isinstance(node.value, str) and node.lineno <= last
     }
-
-
-def _first_line(node: _Part) -> int:
-    if isinstance(node, ast.match_case):
-        return node.pattern.lineno
-    decorators: Sequence[ast.expr] = getattr(node, "decorator_list", ())
-    return min([node.lineno, *(one.lineno for one in decorators)])

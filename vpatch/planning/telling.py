@@ -47,7 +47,7 @@ def told_in_full(decision: Decision, tree: str) -> Iterator[ToldText]:
         return
     yield ToldText(describe_shape(shape), warns=decision.new_shape)
     if shape.known and shapes is not None:
-        yield ToldText(proof_of(shapes, tree, shape.known[-1]).said)
+        yield ToldText(proof_of(shapes, tree, shape.known[-1]).sentence)
 
 
 def findings_told(decision: Decision, at: int = 0) -> Iterator[ToldText]:

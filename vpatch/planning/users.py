@@ -97,13 +97,13 @@ def imported_from(path: str, module: str | None, level: int) -> str:
 def _users_of(
     name: str, names: Sequence[str], path: str, view: View
 ) -> list[tuple[str, list[str]]]:
-    found = users_in(view.outline(path), set(names), attributes={name})
-    return [(one.key, sorted(_replaced(one.node, {name, *names}))) for one in found]
+    users = users_in(view.outline(path), set(names), attributes={name})
+    return [(one.key, sorted(_replacements(one.node, {name, *names}))) for one in users]
 
 
 def _with_aliases(names: set[str], definitions: Iterable[Definition]) -> set[str]:
     """Some names, and those that a module gives to what it makes of them, as a decorator does."""
-    found = set(names)
+    aliases = set(names)
     for one in definitions:
         made_of: Sequence[ast.AST] = ()
         if isinstance(one.node, (ast.Assign, ast.AnnAssign)):
@@ -111,11 +111,11 @@ def _with_aliases(names: set[str], definitions: Iterable[Definition]) -> set[str
         elif isinstance(one.node, FUNCTIONS):
             made_of = one.node.decorator_list
         if "." not in one.name and names_in(made_of)[0] & names:
-            found.add(one.name)
-    return found
+            aliases.add(one.name)
+    return aliases
 
 
-def _replaced(node: ast.AST | None, names: set[str]) -> Iterator[str]:
+def _replacements(node: ast.AST | None, names: set[str]) -> Iterator[str]:
     """The dotted names of what a function replaces: `{"a.b.f": NAME}` and `a.b.f = NAME`."""
     for inner in ast.walk(node) if node is not None else ():
         match inner:
@@ -129,7 +129,7 @@ def _replaced(node: ast.AST | None, names: set[str]) -> Iterator[str]:
 
 
 def _is_named(names: set[str], node: ast.AST) -> bool:
-    return any(names & found for found in names_in([node]))
+    return any(map(names.intersection, names_in([node])))
 
 
 def _with_users(dotted: str, view: View) -> Iterator[Reference]:

@@ -26,8 +26,7 @@ from vpatch.planning.statements import Statements
 from vpatch.util.words import has_word
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-    from collections.abc import Set as AbstractSet
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from vpatch.codemods.pattern import Pattern
     from vpatch.codemods.reduced import Look, Reduced
@@ -150,14 +149,14 @@ class View:
         """What keeps a file from being created at `path`: a file above it, or a folder there."""
         parts = path.split("/")
         above = ["/".join(parts[:depth]) for depth in range(1, len(parts))]
-        found = next((folder for folder in above if self.read(folder) is not None), None)
-        if found is not None:
-            return f"{found} is a file"
+        parent = next((path for path in above if self.read(path) is not None), None)
+        if parent is not None:
+            return f"{parent} is a file"
         link = next((name for name in (*above, path) if name in self.tree.links), None)
         if link is not None:
             return f"{link} is a symbolic link"
         folder = f"{path}/"
-        if any(other.startswith(folder) for other in (*self._paths, *self._changed_paths)):
+        if any(other.startswith(folder) for other in (*self._paths, *self.files)):
             return f"{path} is a folder"
         return None
 
@@ -168,7 +167,7 @@ class View:
     @cached_property
     def _unchanged(self) -> frozenset[str]:
         """Paths of the package's files that no edit replaced."""
-        return frozenset(self._package) - self._changed_paths
+        return frozenset(self._package) - self.files.keys()
 
     @cached_property
     def _own(self) -> Sequence[str]:
@@ -183,13 +182,9 @@ class View:
         roots = {path.partition("/")[0] for path in self._package}
         return frozenset(
             path
-            for path in self._changed_paths
+            for path in self.files
             if path.endswith(".py") and path not in self._paths and path.partition("/")[0] in roots
         )
-
-    @property
-    def _changed_paths(self) -> AbstractSet[str]:
-        return self.files.keys()
 
     def module(self, path: str) -> cst.Module:
         """The parsed file; see `parsed`."""
@@ -264,24 +259,22 @@ class View:
     def matching(self, globs: Sequence[str] | None) -> Sequence[str]:
         """Paths that match one of the globs; the package's Python files where there are none."""
         if globs is None:
-            added = self._added_to_package if self._changed_paths else frozenset()
+            added = self._added_to_package if self.files else frozenset()
             return sorted(added.union(self._own)) if added else self._own
         known, key = self._shared.matching, tuple(globs)
         matches = _matcher(key)
         if key not in known:
             known[key] = frozenset(filter(matches, self._paths))
-        changed = filter(matches, self._changed_paths)
-        return sorted(known[key].union(changed))
+        return sorted(known[key].union(filter(matches, self.files)))
 
     def holding(
         self, needles: Sequence[frozenset[bytes]], globs: Sequence[str] | None
     ) -> list[str]:
         """Paths of the files that contain every word of one of the alternatives."""
         paths = self.matching(globs)
-        found = {path for words in needles for path in self._holding_all(paths, words)}
-        return sorted(found)
+        return sorted({path for words in needles for path in self._holding_all(paths, words)})
 
-    def mentioning(self, paths: Sequence[str], pieces: frozenset[bytes]) -> list[str]:
+    def mentioning(self, paths: Iterable[str], pieces: frozenset[bytes]) -> list[str]:
         """Those of the files whose text contains every piece."""
         return [
             path for path in paths if all(piece in (self.read(path) or b"") for piece in pieces)
@@ -311,24 +304,24 @@ class View:
         """Paths of the files that contain a text."""
         wanted = frozenset(self.matching(globs))
         unknown = wanted - self._unchanged
-        found = wanted & self._unchanged
-        if found:
-            found &= self.tree.containing(text)
-        return sorted([*found, *(path for path in unknown if text in (self.read(path) or b""))])
+        unchanged = wanted & self._unchanged
+        if unchanged:
+            unchanged &= self.tree.containing(text)
+        return sorted([*unchanged, *self.mentioning(unknown, frozenset([text]))])
 
     def _holding_all(self, paths: Sequence[str], words: frozenset[bytes]) -> Sequence[str]:
         if not words:
             return paths
-        own = not self._changed_paths and paths is self._own
+        own = not self.files and paths is self._own
         wanted = self._unchanged if own else frozenset(paths)
         unknown = wanted - self._unchanged
-        found = wanted & self._unchanged
+        unchanged = wanted & self._unchanged
         # The longest word is the rarest: the others are looked for in the few files that have it.
         for word in sorted(words, key=lambda word: (-len(word), word)):
-            if found:
-                found &= self._pristine_holders(word)
+            if unchanged:
+                unchanged &= self._pristine_holders(word)
             unknown = frozenset(path for path in unknown if has_word(word, self.read(path) or b""))
-        return [*found, *unknown]
+        return [*unchanged, *unknown]
 
     def _pristine_holders(self, word: bytes) -> frozenset[str]:
         holders = self._shared.holders

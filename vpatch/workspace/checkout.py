@@ -48,20 +48,20 @@ def find_lock(
 
 
 def _only_checkout(checkouts: Path, version: str | None) -> Path:
-    found = sorted(path.parent for path in checkouts.glob(f"*/{LOCK_FILE}"))
+    folders = sorted(path.parent for path in checkouts.glob(f"*/{LOCK_FILE}"))
     if version is not None:
         prefix = f"vllm-{version}"
-        found = [p for p in found if p.name == prefix or p.name.startswith(f"{prefix}.")]
-    if len(found) == 1:
-        return found[0]
-    if not found:
+        folders = [p for p in folders if p.name == prefix or p.name.startswith(f"{prefix}.")]
+    if len(folders) == 1:
+        return folders[0]
+    if not folders:
         which = f"of vLLM {version} " if version else ""
         raise UsageError(
             f"there is no checkout {which}in {checkouts}",
             hint="run vpatch apply first, or name its folder with --checkout",
             code="checkout.not-found",
         )
-    names = ", ".join(str(path) for path in found)
+    names = ", ".join(map(str, folders))
     raise UsageError(
         f"there are several checkouts: {names}",
         hint="name one with --vllm or --checkout",
@@ -81,12 +81,12 @@ def planned_again(
     if patches is None:
         patches = context.library.load([patch.id for patch in lock.patches])
     # As above, and what is remembered needs no libcst.
-    from vpatch.planning.plan import plan  # noqa: PLC0415
+    from vpatch.planning import plan as planning  # noqa: PLC0415
 
     with context.tree(_spec(lock, context.library.folder), lock.source.digest) as tree:
-        made = plan(patches, tree)
-        context.require_trust(d.patch for d in made.decisions if d.state is State.UNTRUSTED)
-        yield tree, made
+        plan = planning.plan(patches, tree)
+        context.require_trust(d.patch for d in plan.decisions if d.state is State.UNTRUSTED)
+        yield tree, plan
 
 
 def refuse_stopping(plans: Sequence[Plan], *, asked_for: bool, strict: bool = False) -> None:
@@ -178,8 +178,8 @@ def request_for(
             code="checkout.source-is-target",
         )
     transaction = stack.enter_context(CheckoutTransaction(where, tree, context.progress))
-    made = planned(context, job.patches, tree, to_write=True, before=transaction.begin)
-    return ApplyRequest(made, job.recipe, transaction, job.chosen, job.security)
+    plan = planned(context, job.patches, tree, to_write=True, before=transaction.begin)
+    return ApplyRequest(plan, job.recipe, transaction, job.chosen, job.security)
 
 
 def hide_from_git(checkouts: Path) -> None:

@@ -72,7 +72,7 @@ class Context:
     @cached_property
     def library(self) -> Library:
         library = find_library(
-            self.project.folder, self.patches_dirs, self.recipes_dirs, self.trust, self._kept
+            self.project.folder, self.patches_dirs, self.recipes_dirs, self.trust, self._records
         )
         for note in library.notes:
             self.progress.note(note)
@@ -80,13 +80,13 @@ class Context:
 
     def with_library(self, library: Library) -> Context:
         """Return a context with another library. What it shares, this one closes."""
-        found = replace(self)
+        context = replace(self)
         shared = {"trust": self.trust, "answers": self.answers, "_own_engines": self._own_engines}
-        found.__dict__.update(library=library, project=self.project, **shared)
-        return found
+        context.__dict__.update(library=library, project=self.project, **shared)
+        return context
 
     @property
-    def _kept(self) -> Path | None:
+    def _records(self) -> Path | None:
         """Where it is kept what was read of patches; None if no cache can be there."""
         try:
             return self.cache.answers("patches")
@@ -187,14 +187,14 @@ class Context:
 
     def releases(self) -> list[str]:
         """Return the final releases of vLLM that the index has, from the first that counts on."""
-        found = index.releases(
+        releases = index.releases(
             "vllm",
             settings=self.pip_settings,
             folder=self.cache.answers("index"),
             offline=self.offline,
             progress=self.progress,
         )
-        versions = [Version(release.version) for release in found if not release.yanked]
+        versions = [Version(release.version) for release in releases if not release.yanked]
         return [str(v) for v in versions if v >= _FIRST and not v.is_prerelease]
 
     def target(self, name: str) -> Target:
@@ -203,14 +203,13 @@ class Context:
         from vpatch.declare.target import Target  # noqa: PLC0415
         from vpatch.declare.yamlfile import read_yaml  # noqa: PLC0415
 
-        found, _ = read_yaml(self.library.target(name), Target)
-        return found
+        return read_yaml(self.library.target(name), Target)[0]
 
     @cached_property
     def _targets(self) -> dict[str, Target]:
         """All targets, by their repositories."""
-        found = [self.target(name) for name in self.library.targets]
-        return {target.repository: target for target in found}
+        targets = map(self.target, self.library.targets)
+        return {target.repository: target for target in targets}
 
     def github(self, stack: ExitStack, target: Target | None = None) -> GitHub:
         """Open the API that a target names, once a run."""
@@ -221,13 +220,13 @@ class Context:
         api = (target and target.api) or default_api()
         if api not in self._github:
             named = [record.name for record in self.trust.records() if record.kind == "host"]
-            found = stack.enter_context(closing(GitHub(api, named)))
-            if found.token is None and not is_named(api, hosts=named):
+            client = stack.enter_context(closing(GitHub(api, named)))
+            if client.token is None and not is_named(api, hosts=named):
                 self.progress.note(
-                    f"a target names {found.host}, and you did not: no token goes there "
-                    f"(vpatch trust --host {found.host})"
+                    f"a target names {client.host}, and you did not: no token goes there "
+                    f"(vpatch trust --host {client.host})"
                 )
-            self._github[api] = found
+            self._github[api] = client
             stack.callback(self._github.pop, api)
         return self._github[api]
 
@@ -315,15 +314,15 @@ def open_engine(context: Context, engine: str, vllm: str) -> Iterator[Engine]:
         ) as managed:
             yield managed
         return
-    found = context.own_engine(engine)
-    if found.version != version:
+    own = context.own_engine(engine)
+    if own.version != version:
         raise UsageError(
-            f"it has vLLM {found.version}, not {version}",
+            f"it has vLLM {own.version}, not {version}",
             where=engine,
-            hint=f"give --vllm {found.version}, or another Python",
+            hint=f"give --vllm {own.version}, or another Python",
             code="engine.wrong-version",
         )
-    yield found
+    yield own
 
 
 def exact_release(context: Context, vllm: str) -> str:

@@ -79,12 +79,12 @@ def _run(patch: Patch, case: Path) -> Iterator[str]:
         return
     if state is not State.NEEDED:
         return
-    made = before | {path: change.after for path, change in decision.changes.items()}
+    result = before | {path: change.after for path, change in decision.changes.items()}
     wanted = _files(case / "after")
-    for path in sorted(made.keys() | wanted.keys()):
-        if made.get(path) != wanted.get(path):
-            yield _difference(path, wanted.get(path, b""), made.get(path, b""))
-    again = plan([patch], _tree(patch, made, carried=[patch.id])).decisions[0]
+    for path in sorted(result.keys() | wanted.keys()):
+        if result.get(path) != wanted.get(path):
+            yield _difference(path, wanted.get(path, b""), result.get(path, b""))
+    again = plan([patch], _tree(patch, result, carried=[patch.id])).decisions[0]
     if again.state is not State.APPLIED or again.changes:
         yield f"the second run is not idle: the patch is {again.state}: {again.reason}"
 
@@ -120,10 +120,10 @@ def _files(folder: Path) -> dict[str, bytes]:
     return {path.relative_to(folder).as_posix(): path.read_bytes() for path in paths}
 
 
-def _difference(path: str, wanted: bytes, made: bytes) -> str:
+def _difference(path: str, wanted: bytes, actual: bytes) -> str:
     lines = difflib.unified_diff(
         wanted.decode(errors="replace").splitlines(),
-        made.decode(errors="replace").splitlines(),
+        actual.decode(errors="replace").splitlines(),
         f"{path} (after)",
         f"{path} (made)",
         lineterm="",

@@ -53,19 +53,19 @@ def locked_plan(context: Context, request: selection.Request, stack: ExitStack) 
         )
     job = asked[0]
     tree = stack.enter_context(context.tree(job.spec, job.expected_digest))
-    made = planned(context, job.patches, tree, to_write=True)
-    refuse_stopping([made], asked_for=job.asked_for, strict=job.strict)
-    return LockedPlan(lock_of_selection(context, job, tree, made).model(), made, tree)
+    plan = planned(context, job.patches, tree, to_write=True)
+    refuse_stopping([plan], asked_for=job.asked_for, strict=job.strict)
+    return LockedPlan(lock_of_selection(context, job, tree, plan).model(), plan, tree)
 
 
-def lock_of_selection(context: Context, job: Selection, tree: CachedTree, made: Plan) -> NewLock:
+def lock_of_selection(context: Context, job: Selection, tree: CachedTree, plan: Plan) -> NewLock:
     """Return the lock that `vpatch apply` would write for a plan."""
     # The ids of commits are a part of the lock. An image of vLLM has no git.
     blobs = _blobs(context, tree)
     base = base_id(blobs, tree.base_message)
-    commits = ids_on_top(blobs, base, commits_of(made))
+    commits = ids_on_top(blobs, base, commits_of(plan))
     return lock_of(
-        made,
+        plan,
         job.recipe,
         base,
         commits,

@@ -52,7 +52,7 @@ class Jobs:
             self.context.plans, job.patches, pin, findings_for=self.findings_for, alone=alone
         )
 
-    def decided(self, number: int) -> Plan:
+    def decide(self, number: int) -> Plan:
         job = self.jobs[number]
         with self.context.tree(job.spec, job.expected_digest) as tree:
             return planned(

@@ -47,7 +47,7 @@ def plans_for(
         plans |= decided_by_workers(asked, missing, workers)
     for number in missing:
         if number not in plans:
-            plans[number] = asked.decided(number)
+            plans[number] = asked.decide(number)
     return [plans[number] for number in range(len(jobs))]
 
 

@@ -31,7 +31,7 @@ def decided_by_workers(asked: Jobs, missing: Sequence[int], workers: int) -> dic
         # What has to be fetched is fetched here, where progress is shown.
         with context.tree(job.spec, job.expected_digest):
             pass
-    found: dict[int, Plan] = {}
+    plans: dict[int, Plan] = {}
     pool = ProcessPoolExecutor(
         workers, multiprocessing.get_context("fork"), initializer=_begin, initargs=(asked,)
     )
@@ -45,10 +45,10 @@ def decided_by_workers(asked: Jobs, missing: Sequence[int], workers: int) -> dic
     try:
         for future in as_completed(futures):
             number = futures[future]
-            made = future.result()
-            if made is not None:
-                pin, rows = made
-                found[number] = plan_of(rows, asked.jobs[number].patches, pin)
+            answer = future.result()
+            if answer is not None:
+                pin, rows = answer
+                plans[number] = plan_of(rows, asked.jobs[number].patches, pin)
             task.advance(1)
     except BrokenProcessPool:
         pass  # the system ended one, for its memory: the rest is decided here, one by one
@@ -59,7 +59,7 @@ def decided_by_workers(asked: Jobs, missing: Sequence[int], workers: int) -> dic
     finally:
         pool.shutdown(cancel_futures=True)
         task.done()
-    return found
+    return plans
 
 
 def _in_runs(numbers: Sequence[int], workers: int) -> Iterator[int]:
@@ -85,11 +85,11 @@ def _rows(number: int) -> tuple[Pin, list[dict[str, Any]]] | None:
     """A plan as its pin and rows; None where it cannot be made: the parent will tell why."""
     (asked,) = _forked
     try:
-        made = asked.decided(number)
+        plan = asked.decide(number)
     except VpatchError:
         return None
     else:
-        return made.pin, rows_of(made)
+        return plan.pin, rows_of(plan)
     finally:
         asked.context.close()
         # A tree refers to itself, and has some 50 MB. Python would leave it there for long.

@@ -54,7 +54,7 @@ def decide_each(context: Context, patches: Sequence[Patch], tree: Tree) -> Plan:
     return planned(context, patches, tree, to_write=True, alone=alone)
 
 
-def patched_tree(tree: Tree, made: Plan) -> ChangedTree:
+def patched_tree(tree: Tree, plan: Plan) -> ChangedTree:
     """The tree that a plan makes of another one; it carries what the plan takes."""
-    files = {path: change.after for path, change in overall_changes(made).items()}
-    return ChangedTree(tree, files, tree.carried | {one.patch.id for one in made.taken})
+    files = {path: change.after for path, change in overall_changes(plan).items()}
+    return ChangedTree(tree, files, tree.carried | {one.patch.id for one in plan.taken})

@@ -41,7 +41,7 @@ class Request:
 class Selection:
     """One tree to patch. `recipe` is None where the whole library was looked through.
 
-    `left` are those patches of the library that are only taken on request; `chosen` are the ids
+    `left_out` are those patches of the library that are only taken on request; `chosen` are the ids
     that somebody named, none where nobody did. `strict` says that a new shape stops the run.
     `security` says that somebody asked for all backports of security fixes.
     """
@@ -50,7 +50,7 @@ class Selection:
     patches: tuple[Patch, ...]
     recipe: str | None = None
     expected_digest: str | None = None
-    left: tuple[Patch, ...] = ()
+    left_out: tuple[Patch, ...] = ()
     chosen: tuple[str, ...] = ()
     strict: bool = False
     security: str | None = None
@@ -91,7 +91,7 @@ def resolve(request: Request, library: Library, *, whole_library: bool = False) 
     root = library.folder
     trees: list[tuple[TreeSpec, RecipePin | None]] = []
     extra = [(parse_tree(text, root), None) for text in request.trees]
-    left: list[Patch] = []
+    left_out: list[Patch] = []
     recipe: RecipeSelection | None = None
     if name:
         instead = parse_vllm(request.vllm, root) if request.vllm and request.recipe else None
@@ -108,9 +108,9 @@ def resolve(request: Request, library: Library, *, whole_library: bool = False) 
         ids = [*(request.patches or library.usual), *_security_ids(request.security, library)]
         patches = with_required(ids, library)
         if not request.patches and not whole_library:
-            left = on_request(patches)
-            left_ids = {patch.id for patch in left}
-            patches = [patch for patch in patches if patch.id not in left_ids]
+            left_out = on_request(patches)
+            ids_left_out = {patch.id for patch in left_out}
+            patches = [patch for patch in patches if patch.id not in ids_left_out]
     else:
         known = ", ".join(sorted(library.recipes))
         raise UsageError(
@@ -124,7 +124,7 @@ def resolve(request: Request, library: Library, *, whole_library: bool = False) 
             _concerning(patches, spec),
             recipe=path.stem if recipe else None,
             expected_digest=f"sha256:{pin.sha256}" if pin is not None and pin.sha256 else None,
-            left=_concerning(left, spec),
+            left_out=_concerning(left_out, spec),
             chosen=tuple(dict.fromkeys(request.patches)),
             strict=request.strict or bool(recipe and recipe.strict),
             security=request.security,
@@ -185,13 +185,11 @@ def with_security(ids: Sequence[str], security: str | None, library: Library) ->
 
 def on_request(patches: Sequence[Patch]) -> list[Patch]:
     """The patches that are only taken on request, and those that require one of them."""
-    left = {patch.id: patch for patch in patches if patch.relations.on_request is not None}
-    found = list(left)
-    for taken in found:  # grows while it is walked
-        more = {p.id: p for p in patches if p.id not in left and taken in p.relations.requires}
-        left |= more
-        found += more
-    return list(left.values())
+    special = [patch for patch in patches if patch.relations.on_request is not None]
+    for taken in special:  # grows while it is walked
+        ids = {patch.id for patch in special}
+        special += [p for p in patches if p.id not in ids and taken.id in p.relations.requires]
+    return special
 
 
 def _recipe_for(version: str, library: Library) -> str | None:

@@ -41,7 +41,7 @@ def cores(monkeypatch):
 @pytest.fixture
 def deciders(monkeypatch, tmp_path):
     """The processes that decided, one for each tree."""
-    original = deciding.Jobs.decided
+    original = deciding.Jobs.decide
     log = tmp_path / "deciders"
     log.touch()
 
@@ -50,7 +50,7 @@ def deciders(monkeypatch, tmp_path):
             file.write(f"{os.getpid()}\n")
         return original(self, number)
 
-    monkeypatch.setattr(deciding.Jobs, "decided", decided)
+    monkeypatch.setattr(deciding.Jobs, "decide", decided)
     return lambda: [int(line) for line in log.read_text().split()]
 
 

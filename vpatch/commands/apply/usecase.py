@@ -59,7 +59,7 @@ def apply_patches(
     asked = selection.resolve(request, context.library)
     if asked[0].recipe and not request.recipe:
         _note_patches_left(context, asked)
-    for patch in {patch.id: patch for job in asked for patch in job.left}.values():
+    for patch in {patch.id: patch for job in asked for patch in job.left_out}.values():
         reason = patch.relations.on_request or "it requires one that is"
         context.progress.note(f"{patch.id} is left out, as it is on request: {reason}")
     refuse_one_folder(checkout, asked)

@@ -203,7 +203,7 @@ def _held(shapes: Shapes, tree: str, releases: Sequence[str]) -> str | None:
     for release in releases:
         proof = proof_of(shapes, tree, release)
         if proof.by == "behaviour":
-            return proof.said
+            return proof.sentence
     return None
 
 

@@ -74,7 +74,7 @@ def _place(part: Declared, after: View) -> Declared:
     """A part of an effect, in its file if others define such a class or function as well."""
     if "find" not in part or "files" in part:
         return part
-    site = next(iter(probe(Predicate.model_validate_json(json.dumps(part)), after).found), None)
+    site = next(iter(probe(Predicate.model_validate_json(json.dumps(part)), after).sites), None)
     if site is None:
         return part
     if "within" in part:

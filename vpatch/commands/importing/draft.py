@@ -120,7 +120,7 @@ class Draft:
         predicate = Predicate.model_validate_json(json.dumps(self.concerns))
         alone = View(MemoryTree(self.tree.pin, files))
         more: dict[str, bytes] = {}
-        for site in probe(predicate, View(self.tree)).found:
+        for site in probe(predicate, View(self.tree)).sites:
             if probe(predicate, alone.over(more)).holds:
                 break
             more[site.path] = self.tree.read(site.path)

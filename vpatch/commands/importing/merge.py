@@ -70,5 +70,5 @@ def _fits(edit: Declared, members: Sequence[Placed], tree: Tree) -> bool:
     if not bound:
         return False
     result = run_edit(bound[0], View(tree))
-    places = Counter(site.path for site in result.found)
+    places = Counter(site.path for site in result.sites)
     return result.mismatch is None and places == Counter(path for path, _ in members)

@@ -186,7 +186,7 @@ def _print_style(judged: Style) -> Style:
         click.echo(f"holds  {place}: {', '.join(judged.passed)}")
     for hook in judged.failed:
         click.echo(f"{style('fails', fg='red')}  {place}: {hook.id}")
-        click.echo("       " + hook.said.replace("\n", "\n       "))
+        click.echo("       " + hook.output.replace("\n", "\n       "))
     for reason in judged.not_judged:
         click.echo(f"not judged  {place if judged.release else judged.patch.id}: {reason}")
     return judged

@@ -221,7 +221,7 @@ class TestOutput(OutputModel):
                 patch=one.patch.id,
                 release=one.release,
                 passed=list(one.passed),
-                failed=[RefusingHookOutput(hook=h.id, details=h.said) for h in one.failed],
+                failed=[RefusingHookOutput(hook=h.id, details=h.output) for h in one.failed],
                 not_judged=list(one.not_judged),
             )
             for one in styles

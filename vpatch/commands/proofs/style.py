@@ -122,7 +122,7 @@ def _judge(context: Context, patch: Patch, release: str, tree: CachedTree) -> St
     except RulesError as error:
         return Style(patch, release, not_judged=(f"{error.where}: {error.what}",))
     earlier_ids = {hook.id for hook in earlier if hook.verdict == "fail"}
-    reasons = [f"{hook.id}: {hook.said}" for hook in hooks if hook.verdict == "not run"]
+    reasons = [f"{hook.id}: {hook.output}" for hook in hooks if hook.verdict == "not run"]
     reasons += [
         f"{name}: it refuses these files without the patch, too" for name in sorted(earlier_ids)
     ]

@@ -218,10 +218,12 @@ def signed_off(person: tuple[str, str] | None, target: Target) -> Gate:
 def hooks(ran: Sequence[Hook], target: Target) -> Gate:
     """Whether upstream's own hooks have nothing against it, as far as they can run here."""
     name = "upstream's hooks"
-    failed = [f"{hook.id}: {hook.said}" for hook in ran if hook.verdict == "fail"]
+    failed = [f"{hook.id}: {hook.output}" for hook in ran if hook.verdict == "fail"]
     if failed:
         return Gate(name, "fail", "\n".join(failed), "correct the patch or its test")
-    not_run = [f"{hook.id} could not run: {hook.said}" for hook in ran if hook.verdict == "not run"]
+    not_run = [
+        f"{hook.id} could not run: {hook.output}" for hook in ran if hook.verdict == "not run"
+    ]
     if not_run:
         hint = "look at the network and at pip's settings: their packages come from the index"
         return Gate(name, "fail", "; ".join(not_run), hint)
