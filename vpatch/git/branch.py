@@ -85,9 +85,8 @@ def branch_with(
         message = run(repo, "log", "-1", "--format=%B", commit).decode().strip()
         paths = set(list_paths(repo, "diff-tree", "-r", "--name-only", before, commit))
         contents = {path: content_at(repo, commit, path) for path in wanted.files}
-        if message != wanted.message.strip() or contents != wanted.files:
-            return None
-        if not paths <= wanted.files.keys():
+        is_same = message == wanted.message.strip() and contents == wanted.files
+        if not is_same or not paths <= wanted.files.keys():
             return None
     return listed[-1] if listed else None
 
