@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any
 from vpatch.checkpoint import writing
 from vpatch.checkpoint.errors import CheckpointError
 from vpatch.checkpoint.files import FolderFiles
-from vpatch.checkpoint.folder import CONFIG, INDEX, read_json
+from vpatch.checkpoint.folder import CONFIG, INDEX, MTP_SHARD, read_json
 from vpatch.checkpoint.graft_plan import Taken, lost_keys, plan_graft
 from vpatch.checkpoint.header import Shard, Tensor
 from vpatch.checkpoint.inspection import inspect, inspect_checkpoint
 from vpatch.checkpoint.quantise_plan import plan_quantise
 from vpatch.checkpoint.shards import write_shard
-from vpatch.checkpoint.switching import ORIGINAL, announce, changing, switch
+from vpatch.checkpoint.switching import announce, changing, switch
 from vpatch.util.extras import require
 
 if TYPE_CHECKING:
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from vpatch.checkpoint.quantiser import Quantiser
     from vpatch.progress import Progress
 
-SHARD = "model-mtp.safetensors"
 _SUFFIX = ".safetensors"
 
 
@@ -131,7 +130,7 @@ def _quantise(
         require("checkpoint", "a graft that converts tensors")
     mtp = set(inspection.mtp.names)
     affected = [s for s in checkpoint.shards if s.path.parent == folder and jobs.keys() & s.tensors]
-    home = writing.free_path(folder / SHARD)
+    home = writing.free_path(folder / MTP_SHARD)
     parts: dict[Path, list[Taken]] = {home: [taken[name] for name in taken if name not in jobs]}
     for shard in affected:
         for name, tensor in shard.tensors.items():
@@ -166,7 +165,7 @@ def _quantise(
         sum(job.tensor.size for job in plan.jobs),
         sum(output.size for job in plan.jobs for output in job.outputs),
         tuple(shard.path for shard in written),
-        tuple(path.name + ORIGINAL for path in sorted(gone)),
+        tuple(path.name + writing.ORIGINAL for path in sorted(gone)),
         plan.dropped,
         plan.added,
         tuple(taken),
@@ -188,7 +187,7 @@ def _check_after(inspection: Inspection, plan: QuantisePlan) -> None:
     }
     config = copy.deepcopy(inspection.checkpoint.config)
     writing.set_values(config, plan.lists)
-    new = Shard(inspection.checkpoint.folder / SHARD, 0, tensors)
+    new = Shard(inspection.checkpoint.folder / MTP_SHARD, 0, tensors)
     after = inspect_checkpoint(
         replace(inspection.checkpoint, config=config, shards=(*shards, new), absent=())
     )
