@@ -129,7 +129,8 @@ def _quantise(
     if any(o.dtype != o.tensor.dtype for o in taken.values() if o.name not in jobs):
         require("checkpoint", "a graft that converts tensors")
     mtp = set(inspection.mtp.names)
-    affected = [s for s in checkpoint.shards if s.path.parent == folder and jobs.keys() & s.tensors]
+    own = [shard for shard in checkpoint.shards if shard.path.parent == folder]
+    affected = [shard for shard in own if jobs.keys() & shard.tensors]
     home = writing.free_path(folder / MTP_SHARD)
     parts: dict[Path, list[Taken]] = {home: [taken[name] for name in taken if name not in jobs]}
     for shard in affected:
@@ -143,14 +144,13 @@ def _quantise(
     announce(folder, [*(path.name for path in parts), copy_of_config, INDEX])
     if checkpoint.index is None:
         # Until the exchange, vLLM must not read shards that nothing leads to yet.
-        listed = [shard for shard in checkpoint.shards if shard.path.parent == folder]
-        writing.replace_json(folder / INDEX, _index(listed, {}))
+        writing.replace_json(folder / INDEX, _index(own, {}))
     written = [
         write_shard(path, copies, progress, plan.jobs if path == home else (), quantiser)
         for path, copies in parts.items()
     ]
     gone = {shard.path for shard in affected}
-    remaining = [s for s in checkpoint.shards if s.path not in gone and s.path.parent == folder]
+    remaining = [shard for shard in own if shard.path not in gone]
     index = _index([*remaining, *written], checkpoint.index or {})
     config = read_json(folder / CONFIG)
     writing.set_values(config, {**keys, **plan.lists})
