@@ -54,7 +54,7 @@ def test_a_file_of_the_build_that_is_not_the_releases_is_replaced(package, tmp_p
     new = Change(None, b"")
     touched = {"vllm/a.py": released, "vllm/new.py": new}
     monkeypatch.setattr("vpatch.engine.overlay.overall_changes", lambda _: touched)
-    engine = Engine(sys.executable, package, "cpu", "0.50.0", made=True)
+    engine = Engine(sys.executable, package, "cpu", "0.50.0", is_managed=True)
     below = as_released(engine, None)
     assert below == {"vllm/a.py": Change(b"VALUE = 1\n", b"VALUE = 10\n")}
     assert value(make_overlay(package, below, tmp_path / "pristine")) == "10"

@@ -46,12 +46,7 @@ class FolderFiles:
 
     def names(self) -> frozenset[str]:
         if not self.root.is_dir():
-            raise UsageError(
-                "there is no such folder",
-                where=str(self.root),
-                hint="name the folder of a checkpoint",
-                code="checkpoint.no-such-folder",
-            )
+            raise no_such_folder(self.root)
         # A link that leads nowhere is not a file.
         return frozenset(path.name for path in self.root.iterdir() if path.exists())
 
@@ -93,6 +88,15 @@ def read_object(files: Files, name: str) -> dict[str, JsonValue]:
     if not isinstance(document, dict):
         raise CheckpointError("it is not a JSON object", where=where, hint=REMEDY)
     return document
+
+
+def no_such_folder(folder: Path) -> UsageError:
+    return UsageError(
+        "there is no such folder",
+        where=str(folder),
+        hint="name the folder of a checkpoint",
+        code="checkpoint.no-such-folder",
+    )
 
 
 def _unreadable(path: Path, error: OSError) -> CheckpointUnavailableError:

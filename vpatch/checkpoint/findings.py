@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from vpatch.checkpoint.modules import FLOATS
 from vpatch.checkpoint.platforms import without_fp8
 from vpatch.checkpoint.tokenizer import NEW_IN_5
+from vpatch.util.plural import first_of_many
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -244,5 +245,4 @@ def _tokenizer(tokenizer: Tokenizer) -> Iterator[CheckpointFinding]:
 
 
 def _some(names: Sequence[str]) -> str:
-    more = len(names) - _SHOWN
-    return ", ".join(names[:_SHOWN]) + (f" and {more} more" if more > 0 else "")
+    return first_of_many(names, _SHOWN)

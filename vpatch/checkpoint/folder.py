@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 CONFIG = "config.json"
 INDEX = "model.safetensors.index.json"
+MTP_SHARD = "model-mtp.safetensors"
+"""The shard that vpatch makes for MTP layers."""
 MODELOPT = "hf_quant_config.json"
 """ModelOpt's quantisation config, which vLLM reads as well."""
 _PICKLES = (".bin", ".pt", ".pth", ".ckpt")
@@ -122,11 +124,7 @@ def read_checkpoint(files: Files) -> Checkpoint:
         read_object(files, MODELOPT) if MODELOPT in names else None,
         {name: names for name, names in listed.items() if name not in inside},
         tuple(
-            n
-            for file, names in listed.items()
-            if file in inside
-            for n in names
-            if n not in inside[file]
+            name for file, tensors in inside.items() for name in listed[file] if name not in tensors
         ),
         tuple(name for name in there if name not in listed),
     )
@@ -172,21 +170,19 @@ def _list_shards(folder: Path, index: dict[str, JsonValue]) -> dict[str, tuple[s
     for tensor, file in weights.items():
         # A shard lies in the folder itself, whatever it may be a link to.
         if not isinstance(file, str) or file in {"", ".", ".."} or set(file) & set("/\\\0"):
-            raise CheckpointError(
-                f"it says that {tensor} is in {file!r}, which is not a file of this folder",
-                where=where,
-                hint="do not use this checkpoint: such an index is wrong, or malicious",
-                code="checkpoint.unsafe-index",
-            )
+            what = f"it says that {tensor} is in {file!r}, which is not a file of this folder"
+            hint = "do not use this checkpoint: such an index is wrong, or malicious"
+            raise _unsafe_index(where, what, hint)
         if not file.endswith(".safetensors"):
-            raise CheckpointError(
-                f"it says that {tensor} is in {file}, which is not a safetensors file",
-                where=where,
-                hint="convert the checkpoint to safetensors: vpatch unpickles nothing",
-                code="checkpoint.unsafe-index",
-            )
+            what = f"it says that {tensor} is in {file}, which is not a safetensors file"
+            hint = "convert the checkpoint to safetensors: vpatch unpickles nothing"
+            raise _unsafe_index(where, what, hint)
         shards.setdefault(file, []).append(tensor)
     return {file: tuple(names) for file, names in sorted(shards.items())}
+
+
+def _unsafe_index(where: str, what: str, hint: str) -> CheckpointError:
+    return CheckpointError(what, where=where, hint=hint, code="checkpoint.unsafe-index")
 
 
 def _check_once(shards: list[Shard]) -> None:
@@ -218,7 +214,7 @@ def _check_kind(folder: Path, names: Collection[str]) -> None:
     )
     for name, what, hint in kinds:
         if name in names and CONFIG not in names:
-            raise UsageError(what, where=str(folder), hint=hint, code="checkpoint.wrong-format")
+            raise _wrong_format(folder, what, hint)
 
 
 def _no_tensors(folder: Path, names: Iterable[str]) -> UsageError:
@@ -226,23 +222,16 @@ def _no_tensors(folder: Path, names: Iterable[str]) -> UsageError:
     # A download of a sharded one may have only its index.
     pickles = [name for name in files if name.removesuffix(".index.json").endswith(_PICKLES)]
     if pickles:
-        return UsageError(
-            f"its tensors are in a pickle ({pickles[0]}), which could run any code when read; "
-            "nothing was unpickled",
-            where=str(folder),
-            hint="convert it to safetensors on a machine where that is safe",
-            code="checkpoint.wrong-format",
-        )
+        what = f"its tensors are in a pickle ({pickles[0]}), which could run any code when read"
+        hint = "convert it to safetensors on a machine where that is safe"
+        return _wrong_format(folder, f"{what}; nothing was unpickled", hint)
     if any(name.endswith(".gguf") for name in files):
-        return UsageError(
-            "it is in GGUF, which vpatch does not read",
-            where=str(folder),
-            hint="name the checkpoint that it was made of",
-            code="checkpoint.wrong-format",
-        )
-    return UsageError(
-        "there are no safetensors files",
-        where=str(folder),
-        hint="name the folder of a checkpoint",
-        code="checkpoint.wrong-format",
+        what = "it is in GGUF, which vpatch does not read"
+        return _wrong_format(folder, what, "name the checkpoint that it was made of")
+    return _wrong_format(
+        folder, "there are no safetensors files", "name the folder of a checkpoint"
     )
+
+
+def _wrong_format(folder: Path, what: str, hint: str) -> UsageError:
+    return UsageError(what, where=str(folder), hint=hint, code="checkpoint.wrong-format")

@@ -31,12 +31,8 @@ def pattern_for(wanted: Collection[str], known: Collection[str]) -> str:
         parent, _, last = shape.rpartition(".")
         for slots in _slots(numbers, others[shape] | numbers):
             ends[_fill(parent, slots)].append(_fill(last, slots[parent.count("#") :]))
-    texts = [f"{parent}{_one_of(lasts)}" for parent, lasts in _with_dots(ends)]
-    return _one_of(texts)
-
-
-def _with_dots(ends: dict[str, list[str]]) -> list[tuple[str, list[str]]]:
-    return [(rf"{parent}\." if parent else "", lasts) for parent, lasts in ends.items()]
+    starts = {parent: rf"{parent}\." if parent else "" for parent in ends}
+    return _one_of([f"{starts[parent]}{_one_of(lasts)}" for parent, lasts in ends.items()])
 
 
 def _slots(wanted: set[tuple[str, ...]], known: set[tuple[str, ...]]) -> list[tuple[str, ...]]:

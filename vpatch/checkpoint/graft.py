@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from vpatch.checkpoint import writing
 from vpatch.checkpoint.errors import CheckpointError, CheckpointUnavailableError
 from vpatch.checkpoint.files import FolderFiles
-from vpatch.checkpoint.folder import CONFIG, INDEX, open_checkpoint, read_json
+from vpatch.checkpoint.folder import CONFIG, INDEX, MTP_SHARD, open_checkpoint, read_json
 from vpatch.checkpoint.graft_plan import lost_keys, plan_graft
 from vpatch.checkpoint.inspection import inspect
 from vpatch.checkpoint.shards import digest, pieces, read, write_shard
@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from vpatch.checkpoint.graft_plan import Taken
     from vpatch.checkpoint.header import Shard, Tensor
     from vpatch.progress import Progress, Task
-
-SHARD = "model-mtp.safetensors"
 
 
 @dataclass(frozen=True)
@@ -78,7 +76,7 @@ def graft(target: Path, source: Path, *, as_trunk: bool, progress: Progress) -> 
                 _check_equal(one, *present[one.name], task)
             task.done()
         new = [one for one in taken if one.name not in present]
-        path = writing.free_path(mine.checkpoint.folder / SHARD) if new else None
+        path = writing.free_path(mine.checkpoint.folder / MTP_SHARD) if new else None
         keys = lost_keys(mine.checkpoint, its.checkpoint)
         index = bool(new) or (mine.checkpoint.index is None and len(mine.checkpoint.shards) > 1)
         backup = None

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from vpatch.checkpoint.errors import CheckpointError
 from vpatch.checkpoint.folder import as_count
 from vpatch.checkpoint.header import BITS, Tensor
-from vpatch.checkpoint.modules import FLOATS, any_expert
+from vpatch.checkpoint.modules import FLOATS, inside_layer
 from vpatch.checkpoint.schemes import KEYS, TRUNK
 from vpatch.errors import UsageError
 
@@ -47,12 +47,8 @@ def plan_graft(target: Inspection, source: Inspection, *, as_trunk: bool) -> tup
     _check_same(target.checkpoint, source.checkpoint)
     scheme = source.mtp.scheme
     if scheme is None:
-        raise UsageError(
-            "it has no MTP tensors",
-            where=str(source.checkpoint.folder),
-            hint="name the checkpoint that the conversion was made of",
-            code="checkpoint.wrong-source",
-        )
+        hint = "name the checkpoint that the conversion was made of"
+        raise _wrong_source(source.checkpoint, "it has no MTP tensors", hint)
     _check_outer(scheme, target, source)
     wanted = set(source.mtp.names)
     # A conversion that drops the last shard may leave it in the index.
@@ -105,18 +101,19 @@ class _Trunk:
         self._inside: dict[str, Counter[str]] = defaultdict(Counter)
         floats: Counter[str] = Counter()
         for name, tensor, _ in checkpoint.tensors():
-            if match := TRUNK.match(name):
-                self._inside[any_expert(name[match.end() :])][tensor.dtype] += 1
+            inner = inside_layer(TRUNK, name)
+            if inner is not None:
+                self._inside[inner][tensor.dtype] += 1
             if tensor.dtype in FLOATS:
                 floats[tensor.dtype] += tensor.size
         self._usual = floats.most_common(1)[0][0] if floats else None
 
     def dtype(self, scheme: Scheme, name: str, tensor: Tensor) -> str:
         """Return the dtype of what is alike in the trunk, or else of most of its floats."""
-        match = scheme.layer.match(name)
-        alike = self._inside.get(any_expert(name[match.end() :])) if match else None
+        inner = inside_layer(scheme.layer, name)
+        alike = None if inner is None else self._inside.get(inner)
         wanted = alike.most_common(1)[0][0] if alike else self._usual
-        if wanted == tensor.dtype or (tensor.dtype not in FLOATS and not alike and match is None):
+        if wanted == tensor.dtype or (tensor.dtype not in FLOATS and not alike and inner is None):
             return tensor.dtype
         if tensor.dtype in FLOATS and (wanted not in FLOATS) and self._usual in FLOATS:
             # The trunk quantised what is alike: its floats are the nearest there is.
@@ -135,19 +132,9 @@ class _Trunk:
 def _check_same(target: Checkpoint, source: Checkpoint) -> None:
     for one in (target, source):
         if not one.config:
-            raise UsageError(
-                "it has no config.json",
-                where=str(one.folder),
-                hint="fetch it with the rest",
-                code="checkpoint.wrong-source",
-            )
+            raise _wrong_source(one, "it has no config.json", "fetch it with the rest")
     if target.folder.resolve() == source.folder.resolve():
-        raise UsageError(
-            "it is its own source",
-            where=str(target.folder),
-            hint="give --from the original",
-            code="checkpoint.wrong-source",
-        )
+        raise _wrong_source(target, "it is its own source", "give --from the original")
     mine, its = target.language, source.language
     differing = [
         f"{key} {mine[key]} and {its[key]}"
@@ -157,12 +144,9 @@ def _check_same(target: Checkpoint, source: Checkpoint) -> None:
     if target.architecture and source.architecture and target.architecture != source.architecture:
         differing.append(f"{target.architecture} and {source.architecture}")
     if differing:
-        raise UsageError(
-            f"the two are not of one model: {', '.join(differing)}",
-            where=str(source.folder),
-            hint="give --from the checkpoint that the conversion was made of",
-            code="checkpoint.wrong-source",
-        )
+        what = f"the two are not of one model: {', '.join(differing)}"
+        hint = "give --from the checkpoint that the conversion was made of"
+        raise _wrong_source(source, what, hint)
 
 
 def _check_outer(scheme: Scheme, target: Inspection, source: Inspection) -> None:
@@ -172,12 +156,14 @@ def _check_outer(scheme: Scheme, target: Inspection, source: Inspection) -> None
     before = {m["outer"] for name in target.modules if (m := TRUNK.match(name))}
     its = {m["outer"] for name in source.mtp.names if (m := TRUNK.match(name))}
     if before and not its <= before:
-        raise UsageError(
-            f"its layers are called {min(its)}layers.N, and the target's {min(before)}layers.N",
-            where=str(source.checkpoint.folder),
-            hint="give --from a checkpoint with the target's names",
-            code="checkpoint.wrong-source",
-        )
+        what = f"its layers are called {min(its)}layers.N, and the target's {min(before)}layers.N"
+        hint = "give --from a checkpoint with the target's names"
+        raise _wrong_source(source.checkpoint, what, hint)
+
+
+def _wrong_source(checkpoint: Checkpoint, what: str, hint: str) -> UsageError:
+    where = str(checkpoint.folder)
+    return UsageError(what, where=where, hint=hint, code="checkpoint.wrong-source")
 
 
 def _not_all_there(checkpoint: Checkpoint, files: tuple[str, ...]) -> CheckpointError:

@@ -132,10 +132,9 @@ class _Names:
 
 @dataclass(frozen=True)
 class _Compared:
-    """An entry, as vLLM's mapper makes it, and the names that it matches."""
+    """An entry, and the names that it matches on disk and, as vLLM's mapper makes it, in vLLM."""
 
     entry: Entry
-    mapped: Entry
     disk: list[str]
     run: dict[str, None]
 
@@ -149,7 +148,7 @@ def _compare(entry: Entry, naming: Naming, names: _Names) -> _Compared:
     # One that takes too long need not do so twice.
     run = dict.fromkeys(mapped.those(names.owner)) if entry.fault is None else {}
     entry.fault = entry.fault or mapped.fault
-    return _Compared(entry, mapped, disk, run)
+    return _Compared(entry, disk, run)
 
 
 def _better(one: _Compared, missed: list[RunTime], names: _Names) -> tuple[str, ...]:

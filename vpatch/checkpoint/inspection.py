@@ -10,14 +10,17 @@ from typing import TYPE_CHECKING
 from vpatch.checkpoint.folder import read_checkpoint
 from vpatch.checkpoint.fused import run_time_modules
 from vpatch.checkpoint.ignore import judge, left_out
-from vpatch.checkpoint.modules import FLOATS, any_expert, modules_of
+from vpatch.checkpoint.modules import FLOATS, inside_layer, modules_of
 from vpatch.checkpoint.mtp import find_mtp
 from vpatch.checkpoint.quantisation import quantisation_of
 from vpatch.checkpoint.schemes import TRUNK
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from vpatch.checkpoint.files import Files
     from vpatch.checkpoint.folder import Checkpoint
+    from vpatch.checkpoint.fused import RunTime
     from vpatch.checkpoint.ignore import JudgedList
     from vpatch.checkpoint.modules import Module
     from vpatch.checkpoint.mtp import Mtp
@@ -43,12 +46,7 @@ class Inspection:
     @cached_property
     def by_dtype(self) -> dict[str, Amount]:
         """The tensors of each dtype, the most bytes first."""
-        counted: Counter[str] = Counter()
-        sizes: Counter[str] = Counter()
-        for _, tensor, _ in self.checkpoint.tensors():
-            counted[tensor.dtype] += 1
-            sizes[tensor.dtype] += tensor.size
-        return {dtype: Amount(counted[dtype], size) for dtype, size in sizes.most_common()}
+        return _amounts((tensor.dtype, tensor.size) for _, tensor, _ in self.checkpoint.tensors())
 
     @cached_property
     def left_out(self) -> set[str]:
@@ -56,11 +54,16 @@ class Inspection:
         return left_out(self.judged)
 
     @cached_property
-    def run_time_names(self) -> dict[str, str]:
-        """What vLLM calls the module that each one on disk becomes, or becomes a part of."""
+    def run_time(self) -> dict[str, RunTime]:
+        """What each module on disk that has a matrix becomes in vLLM, or becomes a part of."""
         disk = [name for name, module in self.modules.items() if module.format is not None]
         run_time = run_time_modules(self.checkpoint, self.mtp, disk)
-        return {name: one.name for one in run_time for name in one.disk}
+        return {name: one for one in run_time for name in one.disk}
+
+    @cached_property
+    def run_time_names(self) -> dict[str, str]:
+        """What vLLM calls the module that each one on disk becomes, or becomes a part of."""
+        return {name: one.name for name, one in self.run_time.items()}
 
     @cached_property
     def mtp_modules(self) -> dict[str, Module]:
@@ -72,21 +75,18 @@ class Inspection:
         """The formats of each matrix inside a trunk layer, by its name there."""
         formats: dict[str, Counter[str]] = defaultdict(Counter)
         for name, module in self.modules.items():
-            match = TRUNK.match(name)
-            if match and module.format and name not in self.mtp_modules:
-                formats[any_expert(name[match.end() :])][module.format] += 1
+            inner = inside_layer(TRUNK, name)
+            if inner is not None and module.format and name not in self.mtp_modules:
+                formats[inner][module.format] += 1
         return formats
 
     def formats(self, *, mtp: bool) -> dict[str, Amount]:
         """The formats of matrices in MTP layers, or in the trunk's, the most bytes first."""
-        counted: Counter[str] = Counter()
-        sizes: Counter[str] = Counter()
-        for name, module in self.modules.items():
-            inside = name in self.mtp_modules
-            if module.format and inside is mtp and (mtp or TRUNK.match(name)):
-                counted[module.format] += 1
-                sizes[module.format] += sum(tensor.size for tensor in module.tensors.values())
-        return {kind: Amount(counted[kind], size) for kind, size in sizes.most_common()}
+        return _amounts(
+            (module.format, sum(tensor.size for tensor in module.tensors.values()))
+            for name, module in self.modules.items()
+            if module.format and (name in self.mtp_modules) is mtp and (mtp or TRUNK.match(name))
+        )
 
     def built_quantised(self) -> list[str]:
         """Name unquantised modules of MTP layers that vLLM will build quantised.
@@ -111,9 +111,19 @@ class Inspection:
             return self.quantisation is not None and self.quantisation.targets(
                 self.run_time_names[name]
             )
-        match = scheme.layer.match(name) if scheme else None
-        formats = self.trunk_formats.get(any_expert(name[match.end() :])) if match else None
-        return bool(formats) and not any(kind in FLOATS for kind in formats or ())
+        inner = inside_layer(scheme.layer, name) if scheme else None
+        formats = () if inner is None else self.trunk_formats.get(inner, ())
+        return bool(formats) and not any(kind in FLOATS for kind in formats)
+
+
+def _amounts(sizes: Iterable[tuple[str, int]]) -> dict[str, Amount]:
+    """Count what is of each kind, and add up its bytes; the most bytes first."""
+    counts: Counter[str] = Counter()
+    totals: Counter[str] = Counter()
+    for kind, size in sizes:
+        counts[kind] += 1
+        totals[kind] += size
+    return {kind: Amount(counts[kind], total) for kind, total in totals.most_common()}
 
 
 def inspect(files: Files) -> Inspection:

@@ -53,6 +53,12 @@ def modules_of(checkpoint: Checkpoint) -> dict[str, Module]:
     return {name: Module(name, tensors) for name, tensors in parameters.items()}
 
 
+def inside_layer(layer: re.Pattern[str], name: str) -> str | None:
+    """Return a name inside its layer, for any expert; None where it does not begin as a layer's."""
+    match = layer.match(name)
+    return any_expert(name[match.end() :]) if match else None
+
+
 def any_expert(name: str) -> str:
     """Return a name with the numbers of experts taken out."""
     return _EXPERT.sub("experts.*", name)

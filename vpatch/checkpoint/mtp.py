@@ -55,11 +55,9 @@ class Mtp:
         """How many layers the config declares, where it declares any, and vLLM would look for."""
         if self.family is not None and self.family.always is not None:
             return self.family.always
-        own = [d.count for d in self.declared if self._is_own(d)]
+        key = self.family and self.family.key
+        own = [d.count for d in self.declared if d.key.rpartition(".")[2] == key]
         return max(own or [d.count for d in self.declared], default=0)
-
-    def _is_own(self, declared: DeclaredMtp) -> bool:
-        return self.family is not None and declared.key.rpartition(".")[2] == self.family.key
 
 
 def find_mtp(checkpoint: Checkpoint, modules: dict[str, Module]) -> Mtp:

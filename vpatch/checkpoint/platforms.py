@@ -17,7 +17,7 @@ def without_fp8(platform: str, *, blocks: bool) -> str | None:
     """
     name, colon, capability = platform.partition(":")
     match name, colon:
-        case "cuda", "":
+        case (("cuda" | "rocm" | "ascend"), ""):
             return None
         case "cuda", _:
             numbers = capability.split(".")
@@ -27,8 +27,6 @@ def without_fp8(platform: str, *, blocks: bool) -> str | None:
             # Below 8.9 weights alone are FP8, which is enough to run.
             lacks = tuple(map(int, numbers)) < _LEAST
             return f"vLLM needs compute capability {least} for it" if lacks else None
-        case (("rocm" | "ascend"), ""):
-            return None
         case "cpu", "":
             # CPUFp8BlockScaledMMKernel
             return None if blocks else "vLLM's CPU build has FP8 in blocks alone, on CPUs with AMX"

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any
 from vpatch.checkpoint import writing
 from vpatch.checkpoint.errors import CheckpointError
 from vpatch.checkpoint.files import FolderFiles
-from vpatch.checkpoint.folder import CONFIG, INDEX, read_json
+from vpatch.checkpoint.folder import CONFIG, INDEX, MTP_SHARD, read_json
 from vpatch.checkpoint.graft_plan import Taken, lost_keys, plan_graft
 from vpatch.checkpoint.header import Shard, Tensor
 from vpatch.checkpoint.inspection import inspect, inspect_checkpoint
 from vpatch.checkpoint.quantise_plan import plan_quantise
 from vpatch.checkpoint.shards import write_shard
-from vpatch.checkpoint.switching import ORIGINAL, announce, changing, switch
+from vpatch.checkpoint.switching import announce, changing, switch
 from vpatch.util.extras import require
 
 if TYPE_CHECKING:
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from vpatch.checkpoint.quantiser import Quantiser
     from vpatch.progress import Progress
 
-SHARD = "model-mtp.safetensors"
 _SUFFIX = ".safetensors"
 
 
@@ -130,8 +129,9 @@ def _quantise(
     if any(o.dtype != o.tensor.dtype for o in taken.values() if o.name not in jobs):
         require("checkpoint", "a graft that converts tensors")
     mtp = set(inspection.mtp.names)
-    affected = [s for s in checkpoint.shards if s.path.parent == folder and jobs.keys() & s.tensors]
-    home = writing.free_path(folder / SHARD)
+    own = [shard for shard in checkpoint.shards if shard.path.parent == folder]
+    affected = [shard for shard in own if jobs.keys() & shard.tensors]
+    home = writing.free_path(folder / MTP_SHARD)
     parts: dict[Path, list[Taken]] = {home: [taken[name] for name in taken if name not in jobs]}
     for shard in affected:
         for name, tensor in shard.tensors.items():
@@ -144,14 +144,13 @@ def _quantise(
     announce(folder, [*(path.name for path in parts), copy_of_config, INDEX])
     if checkpoint.index is None:
         # Until the exchange, vLLM must not read shards that nothing leads to yet.
-        listed = [shard for shard in checkpoint.shards if shard.path.parent == folder]
-        writing.replace_json(folder / INDEX, _index(listed, {}))
+        writing.replace_json(folder / INDEX, _index(own, {}))
     written = [
         write_shard(path, copies, progress, plan.jobs if path == home else (), quantiser)
         for path, copies in parts.items()
     ]
     gone = {shard.path for shard in affected}
-    remaining = [s for s in checkpoint.shards if s.path not in gone and s.path.parent == folder]
+    remaining = [shard for shard in own if shard.path not in gone]
     index = _index([*remaining, *written], checkpoint.index or {})
     config = read_json(folder / CONFIG)
     writing.set_values(config, {**keys, **plan.lists})
@@ -166,7 +165,7 @@ def _quantise(
         sum(job.tensor.size for job in plan.jobs),
         sum(output.size for job in plan.jobs for output in job.outputs),
         tuple(shard.path for shard in written),
-        tuple(path.name + ORIGINAL for path in sorted(gone)),
+        tuple(path.name + writing.ORIGINAL for path in sorted(gone)),
         plan.dropped,
         plan.added,
         tuple(taken),
@@ -188,7 +187,7 @@ def _check_after(inspection: Inspection, plan: QuantisePlan) -> None:
     }
     config = copy.deepcopy(inspection.checkpoint.config)
     writing.set_values(config, plan.lists)
-    new = Shard(inspection.checkpoint.folder / SHARD, 0, tensors)
+    new = Shard(inspection.checkpoint.folder / MTP_SHARD, 0, tensors)
     after = inspect_checkpoint(
         replace(inspection.checkpoint, config=config, shards=(*shards, new), absent=())
     )

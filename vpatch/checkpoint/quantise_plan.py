@@ -7,8 +7,8 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from vpatch.checkpoint.errors import CheckpointError, CheckpointUnavailableError
-from vpatch.checkpoint.fused import naming_of, run_time_modules
-from vpatch.checkpoint.modules import FLOATS, any_expert
+from vpatch.checkpoint.fused import naming_of
+from vpatch.checkpoint.modules import FLOATS, any_expert, inside_layer
 from vpatch.checkpoint.quantiser import Job
 from vpatch.checkpoint.schemes import TRUNK
 from vpatch.checkpoint.trunk_format import trunk_format
@@ -77,9 +77,7 @@ class _Planner:
                 code="checkpoint.unsupported-format",
             ) from error
         self._twins = self._find_twins()
-        disk = [name for name, module in inspection.modules.items() if module.format is not None]
-        run_time = run_time_modules(inspection.checkpoint, inspection.mtp, disk)
-        self._run = {name: one for one in run_time for name in one.disk}
+        self._run = inspection.run_time
 
     def plan(self) -> QuantisePlan:
         candidates = [name for name in self._inspection.mtp_modules if self._is_candidate(name)]
@@ -122,18 +120,17 @@ class _Planner:
         trunk: dict[str, Module] = {}
         mtp = self._inspection.mtp_modules
         for name, module in self._inspection.modules.items():
-            match = TRUNK.match(name)
-            if match and module.format and name not in mtp:
-                inner = any_expert(name[match.end() :])
-                if inner not in trunk or (module.quantised and not trunk[inner].quantised):
-                    trunk[inner] = module
-        twins = {name: trunk.get(any_expert(self._inner(name))) for name in mtp}
-        return {name: twin for name, twin in twins.items() if twin is not None}
-
-    def _inner(self, name: str) -> str:
+            inner = inside_layer(TRUNK, name)
+            if inner is None or not module.format or name in mtp:
+                continue
+            if inner not in trunk or (module.quantised and not trunk[inner].quantised):
+                trunk[inner] = module
         scheme = self._inspection.mtp.scheme
-        match = scheme.layer.match(name) if scheme else None
-        return name[match.end() :] if match else name
+        twins = {}
+        for name in mtp:
+            inner = inside_layer(scheme.layer, name) if scheme else None
+            twins[name] = trunk.get(any_expert(name) if inner is None else inner)
+        return {name: twin for name, twin in twins.items() if twin is not None}
 
     def _is_candidate(self, name: str) -> bool:
         """Whether it has an unquantised matrix, and vLLM builds it by the config."""
@@ -189,12 +186,11 @@ class _Planner:
         for one in dict.fromkeys(self._run[name] for name in chosen):
             kinds = {chosen.get(name) for name in one.disk}
             if len(kinds) > 1:
-                raise CheckpointError(
+                raise _cannot_convert(
+                    self._where,
                     f"{', '.join(one.disk)} are one module in vLLM ({one.name}), and the config "
                     "would quantise only some of them, or each in another way",
-                    where=self._where,
                     hint="correct the lists of config.json: see vpatch checkpoint ignore-names",
-                    code="checkpoint.cannot-convert",
                 )
 
     def _job(self, name: str, group: str, matches: dict[str, GroupMatch]) -> Job:
@@ -248,12 +244,9 @@ class _Planner:
         dtypes = {one.name.rpartition(".")[2]: one.dtype for one in job.outputs}
         there = {name: t.dtype for name, t in twin.tensors.items() if name != "bias"}
         if dtypes != there:
-            raise CheckpointError(
-                f"{job.module} would become {_list(dtypes)}, and {twin.name} has {_list(there)}",
-                where=self._where,
-                hint="quantise it with the tool that quantised the trunk",
-                code="checkpoint.cannot-convert",
-            )
+            what = f"{job.module} would become {_list(dtypes)}, and {twin.name} has {_list(there)}"
+            hint = "quantise it with the tool that quantised the trunk"
+            raise _cannot_convert(self._where, what, hint=hint)
 
     def _changed_lists(
         self, entries: dict[tuple[str, ...], list[Any]], added: list[str]
@@ -287,13 +280,16 @@ def _check_head(inspection: Inspection) -> None:
     own = set(mtp.names)
     for name, tensor, _ in inspection.checkpoint.tensors():
         if name in own and len(tensor.shape) > _MATRIX and ".experts." in name:
-            raise CheckpointError(
+            raise _cannot_convert(
+                folder,
                 f"{name} has all experts in one tensor, {list(tensor.shape)}, and a quantised "
                 "trunk has a module for each expert",
-                where=folder,
                 hint="split it into one matrix for each expert first",
-                code="checkpoint.cannot-convert",
             )
+
+
+def _cannot_convert(where: str, what: str, *, hint: str) -> CheckpointError:
+    return CheckpointError(what, where=where, hint=hint, code="checkpoint.cannot-convert")
 
 
 def _list(kinds: dict[str, str]) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import subprocess
 import tempfile
 from contextlib import suppress
@@ -50,10 +51,7 @@ class MadeTensor(NamedTuple):
     @property
     def size(self) -> int:
         """Its bytes."""
-        count = 1
-        for side in self.shape:
-            count *= side
-        return count * BITS[self.dtype] // 8
+        return math.prod(self.shape) * BITS[self.dtype] // 8
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import groupby
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
-from vpatch.util.plural import counted
+from vpatch.util.plural import counted, first_of_many
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -47,7 +47,8 @@ def inspection_lines(
     if checkpoint.missing:
         shards += f", {len(checkpoint.missing)} missing"
     yield _line("shards", f"{shards}, {size_of(sum(a.size for a in inspection.by_dtype.values()))}")
-    yield _line("tensors", ", ".join(_amount(*a) for a in inspection.by_dtype.items()) or "none")
+    amounts = (f"{a.tensors} {kind} ({size_of(a.size)})" for kind, a in inspection.by_dtype.items())
+    yield _line("tensors", ", ".join(amounts) or "none")
     yield from _quantisation(inspection)
     yield from _mtp(inspection)
     yield _line("tokenizer", _tokenizer(tokenizer))
@@ -142,10 +143,6 @@ def _line(label: str, text: str) -> Line:
     return Line(f"  {label:<13} {text}")
 
 
-def _amount(dtype: str, amount: Amount) -> str:
-    return f"{amount.tensors} {dtype} ({size_of(amount.size)})"
-
-
 def _quantisation(inspection: Inspection) -> Iterator[Line]:
     quantised = inspection.quantisation
     if quantised is None:
@@ -201,7 +198,4 @@ def _entry(entry: Judged) -> Iterator[Line]:
 
 
 def _names(names: Sequence[str]) -> str:
-    if not names:
-        return "nothing"
-    more = len(names) - _SHOWN
-    return ", ".join(names[:_SHOWN]) + (f" and {more} more" if more > 0 else "")
+    return first_of_many(names, _SHOWN) or "nothing"

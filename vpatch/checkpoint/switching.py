@@ -18,7 +18,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from vpatch.checkpoint.folder import read_json
-from vpatch.checkpoint.writing import alone_in, part_of, replacing, sync_folder
+from vpatch.checkpoint.writing import (
+    ORIGINAL,
+    alone_in,
+    numbered,
+    part_of,
+    replacing,
+    sync_folder,
+)
 from vpatch.util.uninterrupted import uninterrupted
 
 if TYPE_CHECKING:
@@ -32,7 +39,6 @@ _NEXT = ".vpatch-next"
 _NEW = ".vpatch-new"
 # In the folder of the new files: which shards nothing leads to any more.
 _SUPERSEDED = ".superseded"
-ORIGINAL = ".orig"
 
 
 @contextmanager
@@ -129,7 +135,8 @@ def _end_links(folder: Path, current: Path) -> None:
             for name in _names(path):
                 # Another run may have renamed it before it was killed.
                 with suppress(FileNotFoundError):
-                    (folder / name).rename(_free(folder / f"{name}{ORIGINAL}"))
+                    places = numbered(folder / f"{name}{ORIGINAL}")
+                    (folder / name).rename(next(p for p in places if not os.path.lexists(p)))
         elif target.is_symlink() and target.readlink() == Path(_LINK, path.name):
             # What the link leads to takes its place: that needs no space on the disk.
             path.replace(target)
@@ -149,14 +156,6 @@ def _names(note: Path) -> list[str]:
         for one in plain
         if isinstance(one, str) and one not in {"", ".."} and one == Path("/", one).name
     ]
-
-
-def _free(path: Path) -> Path:
-    number, free = 1, path
-    while free.exists() or free.is_symlink():
-        number += 1
-        free = path.with_name(f"{path.name}.{number}")
-    return free
 
 
 def _write(folder: Path, documents: Mapping[str, bytes]) -> None:

@@ -13,7 +13,7 @@ from operator import getitem
 from typing import TYPE_CHECKING, Any, BinaryIO, cast
 
 from vpatch.checkpoint.errors import CheckpointUnavailableError
-from vpatch.errors import UsageError
+from vpatch.checkpoint.files import no_such_folder
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from pydantic import JsonValue
 
+ORIGINAL = ".orig"
 _INDENT = re.compile(rb"^\{\n( +|\t)")
 
 
@@ -35,12 +36,7 @@ def alone_in(folder: Path) -> Iterator[None]:
     try:
         handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     except OSError as error:
-        raise UsageError(
-            "there is no such folder",
-            where=str(folder),
-            hint="name the folder of a checkpoint",
-            code="checkpoint.no-such-folder",
-        ) from error
+        raise no_such_folder(folder) from error
     try:
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -132,12 +128,18 @@ def place_of_copy(path: Path) -> Path:
     A copy with the same bytes that is there already is enough.
     """
     content = path.read_bytes()
-    number = 1
-    while True:
-        copy = path.with_name(f"{path.name}.orig" + (f".{number}" if number > 1 else ""))
-        if not os.path.lexists(copy) or (copy.is_file() and copy.read_bytes() == content):
-            return copy
-        number += 1
+    return next(
+        copy
+        for copy in numbered(path.with_name(f"{path.name}{ORIGINAL}"))
+        if not os.path.lexists(copy) or (copy.is_file() and copy.read_bytes() == content)
+    )
+
+
+def numbered(path: Path) -> Iterator[Path]:
+    """Yield the path, then PATH.2 and so on."""
+    yield path
+    for number in count(2):
+        yield path.with_name(f"{path.name}.{number}")
 
 
 @contextmanager

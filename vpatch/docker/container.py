@@ -10,7 +10,7 @@ import time
 from collections import deque
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
-from typing import IO, TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import requests
 from docker.errors import APIError, NotFound
@@ -260,7 +260,8 @@ def _digests(archive: tarfile.TarFile) -> dict[str, str]:
         # The first part is the folder itself.
         path = entry.name.partition("/")[2]
         if entry.isfile() and (content := archive.extractfile(entry)) is not None:
-            digests[path] = _digest(content)
+            digest = hashlib.file_digest(cast("io.BufferedReader", content), "sha256")
+            digests[path] = f"sha256:{digest.hexdigest()}"
         elif entry.islnk():
             digests[path] = digests[entry.linkname.partition("/")[2]]
         elif entry.issym():
@@ -268,10 +269,3 @@ def _digests(archive: tarfile.TarFile) -> dict[str, str]:
         elif not entry.isdir():
             digests[path] = "neither a file nor a link"
     return digests
-
-
-def _digest(content: IO[bytes]) -> str:
-    digest = hashlib.sha256()
-    while piece := content.read(_AT_ONCE):
-        digest.update(piece)
-    return f"sha256:{digest.hexdigest()}"

@@ -118,11 +118,7 @@ class Docker:
             DockerError: the registry does not answer, or the engine cannot keep the image.
         """
         repository, tag = parse_repository_tag(name)
-        with (
-            timed(_log, logging.INFO, f"pulling {name}"),
-            closing(self._dialogue()) as api,
-            asking(name),
-        ):
+        with self._transfer("pulling", name) as api:
             try:
                 events = api.pull(
                     repository, tag or "latest", platform=platform, stream=True, decode=True
@@ -282,11 +278,7 @@ class Docker:
         """
         repository, tag = parse_repository_tag(name)
         digest = None
-        with (
-            timed(_log, logging.INFO, f"pushing {name}"),
-            closing(self._dialogue()) as api,
-            asking(name),
-        ):
+        with self._transfer("pushing", name) as api:
             events = api.push(repository, tag or "latest", stream=True, decode=True)
             for event in counted(events, task):
                 if "error" in event:
@@ -340,6 +332,12 @@ class Docker:
         if errors:
             raise combine(errors)
         return len(containers)
+
+    @contextmanager
+    def _transfer(self, verb: str, name: str) -> Iterator[APIClient]:
+        what = f"{verb} {name}"
+        with timed(_log, logging.INFO, what), closing(self._dialogue()) as api, asking(name):
+            yield api
 
     def _dialogue(self) -> APIClient:
         """A connection of its own: to close it is to cancel what it was told to do.

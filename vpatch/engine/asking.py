@@ -17,7 +17,6 @@ from vpatch.util.untrusted import parse_json
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-_LAST = 20
 MARK = "vpatch:"
 
 
@@ -50,9 +49,8 @@ def python_named(typed: str) -> Path:
 
 @dataclass(frozen=True)
 class Said:
-    """What a Python printed, and its last lines for people; `code` as in `Ended`."""
+    """What a Python printed, and its last lines for people."""
 
-    code: int | None
     text: str
     ending: str
 
@@ -75,8 +73,7 @@ def ask(python: Path, words: Sequence[str], timeout: float, typed: str) -> Said:
             ended = run(command, cwd=Path(workdir), log=Path(workdir, "log"), timeout=timeout)
         except OSError as error:
             raise no_python(f"it is not a Python: {error}", typed) from error
-        text = ended.log.read_text(encoding="utf-8", errors="replace")
-        return Said(ended.code, text, ended.ending)
+        return Said(ended.log.read_text(encoding="utf-8", errors="replace"), ended.ending)
 
 
 def answer_in(text: str, mark: str = MARK) -> Any:

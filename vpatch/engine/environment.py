@@ -31,7 +31,6 @@ _COMPLETE = "vpatch-engine.json"
 # payload/install_cpu.py writes the name and the digest of the wheel of vLLM.
 _WHEEL = "vpatch-wheel.json"
 _PROBE_TIMEOUT = 300.0
-_TOLD = ("package", "kind")
 PROBE = """
 import importlib.util, json
 spec = importlib.util.find_spec("vllm")
@@ -49,8 +48,8 @@ print("\\nvpatch:" + json.dumps(found))
 class Engine:
     """A Python with a vLLM. `version` is that of the release; `package` the folder of `vllm`.
 
-    `kind` is cpu, cuda, or what a plugin's platform calls its device. `made` says that vpatch made
-    it from the package index; `fresh`, that it did so just now.
+    `kind` is cpu, cuda, or what a plugin's platform calls its device. `is_managed` says that
+    vpatch made it from the package index; `fresh`, that it did so just now.
     """
 
     python: Path
@@ -58,7 +57,7 @@ class Engine:
     kind: str
     version: str
     has_pytest: bool = True
-    made: bool = field(default=False, compare=False)
+    is_managed: bool = field(default=False, compare=False)
     fresh: bool = field(default=False, compare=False)
 
     @property
@@ -99,7 +98,7 @@ def managed_engine(
                 hint=f"make it once: vpatch engine --engine {kind} --vllm {version}",
                 code="engine.not-in-cache",
             )
-        lock = wait_to_make(lock_file, on_wait=tell, made=(folder / _COMPLETE).exists)
+        lock = wait_to_make(lock_file, on_wait=tell, exists=(folder / _COMPLETE).exists)
         if lock is not None:
             with lock:
                 if not (folder / _COMPLETE).exists():
@@ -118,14 +117,14 @@ def existing_engine(typed: str) -> Engine:
     Raises:
         UsageError: it is not a Python, or it has no vLLM, or its vLLM does not start.
     """
-    found_python = shutil.which(typed)
-    if found_python is None:
+    program = shutil.which(typed)
+    if program is None:
         raise UsageError(
             f"{typed} is neither cpu, cuda nor a Python",
             hint="give --engine cpu, cuda, or the path of a Python in which vLLM is installed",
             code="engine.no-python",
         )
-    python = Path(found_python).absolute()
+    python = Path(program).absolute()
     # What a .pth file prints is not the answer.
     mark = new_mark()
     output = ask(python, ("-c", PROBE.replace(MARK, mark)), _PROBE_TIMEOUT, typed)
@@ -170,7 +169,7 @@ def packages_beside(
     Raises:
         EngineError: they are not there, and cannot be installed.
     """
-    if not packages or not engine.made:
+    if not packages or not engine.is_managed:
         return None
     environment = engine.folder
     named = hashlib.sha256("\n".join(sorted(packages)).encode()).hexdigest()[:16]
@@ -193,7 +192,7 @@ def probed(text: str, mark: str = MARK) -> EngineProbe | None:
         answer = answer_in(text, mark)
         if not answer:
             return None
-        package, kind = (str(answer[key] or "") for key in _TOLD)
+        package, kind = (str(answer[key] or "") for key in ("package", "kind"))
         return EngineProbe(package, kind, bool(answer["pytest"]))
     except (LookupError, TypeError, ValueError):
         return None  # not PROBE wrote it
@@ -265,7 +264,7 @@ def _locate(python: Path, kind: Kind) -> Engine:
             hint="run vpatch cache clear, then run the command again",
             code="engine.damaged",
         )
-    return Engine(python, packages[0], kind, _version_of(packages[0]), made=True)
+    return Engine(python, packages[0], kind, _version_of(packages[0]), is_managed=True)
 
 
 def _version_of(package: Path) -> str:

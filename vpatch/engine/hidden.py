@@ -90,7 +90,11 @@ def listed(lines: Sequence[str]) -> str:
 
 def _bytecode(asked: ImportPath, site: Path, paths: Iterable[str]) -> dict[str, str]:
     """Return the sources whose bytecode is of other code."""
-    sources = {str(site / path): path for path in paths if _has_bytecode(asked, site / path)}
+    sources = {
+        str(site / path): path
+        for path in paths
+        if asked.pycache is not None or (site / path).with_name("__pycache__").is_dir()
+    }
     if not sources:
         return {}
     # By pipes: a full disk has no place for files.
@@ -108,7 +112,7 @@ def _bytecode(asked: ImportPath, site: Path, paths: Iterable[str]) -> dict[str, 
         raise _not_compared(str(error), site) from error
     problems = {
         sources[source]: f"{what}: {_below(path, site)}"
-        for source, path, what in filter(_is_row, rows)
+        for source, path, what in (row for row in rows if isinstance(row, list))
         if what
     }
     if rows[-1:] == [True]:
@@ -119,16 +123,8 @@ def _bytecode(asked: ImportPath, site: Path, paths: Iterable[str]) -> dict[str, 
     return problems | {sources[source]: f"has bytecode that ends Python: {_below(path, site)}"}
 
 
-def _has_bytecode(asked: ImportPath, source: Path) -> bool:
-    return asked.pycache is not None or (source.parent / "__pycache__").is_dir()
-
-
 def _below(path: str, site: Path) -> str:
     return path.removeprefix(f"{site}/")
-
-
-def _is_row(row: object) -> bool:
-    return isinstance(row, list)
 
 
 def _not_compared(what: str, site: Path) -> VpatchError:

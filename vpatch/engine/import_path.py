@@ -24,7 +24,6 @@ _TIMEOUT = 120.0
 _LARGEST = 32 * MEGABYTE
 _LAST = 5
 _ANSWERS = 2
-_MAIN = "vllm/__init__.py"
 
 
 @dataclass(frozen=True)

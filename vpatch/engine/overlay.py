@@ -6,13 +6,13 @@ comes first on PYTHONPATH, which spawned workers inherit. To undo it is to remov
 
 from __future__ import annotations
 
-import hashlib
 import os
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
 from vpatch.errors import VpatchError
 from vpatch.planning.state import Change, overall_changes
+from vpatch.util.digest import digest_of, short_digest
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -85,7 +85,7 @@ def touched_as_released(engine: Engine, changes: Mapping[str, Change]) -> dict[s
 def differing(engine: Engine, released: Mapping[str, bytes]) -> dict[str, Change]:
     """Return what turns files of an engine into those of a release; see `as_released`."""
     changes: dict[str, Change] = {}
-    for path, content in released.items() if engine.made else ():
+    for path, content in released.items() if engine.is_managed else ():
         installed = engine.package.parent / path
         own = installed.read_bytes() if installed.is_file() else content
         if own != content:
@@ -125,4 +125,4 @@ def _check(package: Path, changes: Mapping[str, Change]) -> None:
 
 
 def _digest(content: bytes | None) -> str:
-    return "absent" if content is None else f"sha256:{hashlib.sha256(content).hexdigest()[:16]}"
+    return "absent" if content is None else short_digest(digest_of(content))

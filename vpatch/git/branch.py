@@ -5,13 +5,12 @@ The branch is set once all of its commits are written. Until then, nothing refer
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from vpatch.errors import UnavailableError, UsageError
-from vpatch.git.checkout import modes_of
-from vpatch.git.command import quoted, run
+from vpatch.git.checkout import commit_stream
+from vpatch.git.command import list_paths, run
 from vpatch.git.errors import GitError
 
 if TYPE_CHECKING:
@@ -62,8 +61,7 @@ def refuse_branch_name(repo: FoundRepository, branch: str) -> None:
 def files_below(repo: FoundRepository, commit: str, folder: str) -> list[str]:
     """Return the paths of a commit's files in a folder; of all, if the folder is empty."""
     below = ["--", folder] if folder else []
-    listed = run(repo, "ls-tree", "-r", "-z", "--name-only", "--full-tree", commit, *below)
-    return [os.fsdecode(path) for path in listed.split(b"\0")[:-1]]
+    return list_paths(repo, "ls-tree", "-r", "--name-only", "--full-tree", commit, *below)
 
 
 def content_at(repo: FoundRepository, commit: str, path: str) -> bytes | None:
@@ -85,12 +83,10 @@ def branch_with(
         return None
     for before, commit, wanted in zip([parent, *listed], listed, commits, strict=False):
         message = run(repo, "log", "-1", "--format=%B", commit).decode().strip()
-        changed = run(repo, "diff-tree", "-r", "-z", "--name-only", before, commit)
-        paths = {os.fsdecode(path) for path in changed.split(b"\0")[:-1]}
+        paths = set(list_paths(repo, "diff-tree", "-r", "--name-only", before, commit))
         contents = {path: content_at(repo, commit, path) for path in wanted.files}
-        if message != wanted.message.strip() or contents != wanted.files:
-            return None
-        if not paths <= wanted.files.keys():
+        is_same = message == wanted.message.strip() and contents == wanted.files
+        if not is_same or not paths <= wanted.files.keys():
             return None
     return listed[-1] if listed else None
 
@@ -109,24 +105,10 @@ def add_branch(
         UnavailableError: it cannot be written.
     """
     ref = f"refs/heads/{branch}"
-    paths = sorted({path for commit in commits for path in commit.files})
-    modes = modes_of(repo, parent, paths)
-    by = f"{who.name} <{who.email}> {int(when.timestamp())} +0000".encode()
-    stream = [f"reset {ref}\nfrom {parent}\n\n".encode()]
-    for commit in commits:
-        text = commit.message.encode()
-        stream.append(b"commit %s\nauthor %s\ncommitter %s\n" % (ref.encode(), by, by))
-        stream.append(b"data %d\n%s\n" % (len(text), text))
-        for path, data in sorted(commit.files.items()):
-            if data is None:
-                stream.append(b"D %s\n" % quoted(path))
-            else:
-                mode = modes.get(path, b"100644")
-                stream.append(b"M %s inline %s\n" % (mode, quoted(path)))
-                stream.append(b"data %d\n%s\n" % (len(data), data))
-    stream.append(b"done\n")
+    contents = [(commit.message, commit.files) for commit in commits]
+    stream = commit_stream(repo, ref, parent, contents, who.at(when))
     try:
-        run(repo, "fast-import", "--quiet", "--done", stdin=b"".join(stream))
+        run(repo, "fast-import", "--quiet", "--done", stdin=stream)
     except GitError as error:
         raise UnavailableError(
             f"the branch {branch} cannot be written: {error.what}",

@@ -7,7 +7,14 @@ import shutil
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from vpatch.git.command import BASE_BRANCH, create_repository, quoted, run
+from vpatch.git.command import (
+    BASE_BRANCH,
+    base_identity,
+    create_repository,
+    list_paths,
+    quoted,
+    run,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -58,31 +65,49 @@ def add_commits(repo: Path, base: str, commits: Sequence[NewCommit]) -> list[str
     if not commits:
         run(repo, "update-ref", f"refs/heads/{PATCHED_BRANCH}", base)
         return []
-    modes = modes_of(repo, base, sorted({path for commit in commits for path in commit.files}))
-    stream = [f"reset refs/heads/{PATCHED_BRANCH}\nfrom {base}\n\n".encode()]
-    for number, commit in enumerate(commits, start=1):
-        message = commit.message.encode()
-        stream.append(b"commit refs/heads/%s\nmark :%d\n" % (PATCHED_BRANCH.encode(), number))
-        stream += [b"%s vpatch <vpatch@localhost> 1577836800 +0000\n" % r for r in _ROLES]
-        stream.append(b"data %d\n%s\n" % (len(message), message))
-        for path, text in sorted(commit.files.items()):
-            mode = modes.get(path, b"100644")
-            stream.append(b"M %s inline %s\n" % (mode, quoted(path)))
-            stream.append(b"data %d\n%s\n" % (len(text), text))
-    stream.append(b"done\n")
+    contents = [(commit.message, commit.files) for commit in commits]
+    stream = commit_stream(repo, f"refs/heads/{PATCHED_BRANCH}", base, contents, base_identity())
     marks = repo / ".git" / "vpatch-marks"
     # One pack is written in half the time of as many files as there are objects, and is synced.
     options = ["-c", "fastimport.unpackLimit=0", "fast-import", "--quiet", "--done"]
-    run(repo, *options, f"--export-marks={marks.absolute()}", stdin=b"".join(stream))
+    run(repo, *options, f"--export-marks={marks.absolute()}", stdin=stream)
     ids = dict(line.split(" ") for line in marks.read_text(encoding="ascii").splitlines())
     marks.unlink()
     return [ids[f":{number}"] for number in range(1, len(commits) + 1)]
 
 
-_ROLES = (b"author", b"committer")
+def commit_stream(
+    repo: Repository,
+    ref: str,
+    parent: str,
+    contents: Iterable[tuple[str, Mapping[str, bytes | None]]],
+    who: str,
+) -> bytes:
+    """Return what `git fast-import` reads for commits on top of `parent`, the last one at `ref`.
+
+    `contents` are the message of each, and what it makes of some files; None removes a file. A file
+    that is there keeps its mode. `who` made them, and when. Commit N has the mark N, from 1.
+    """
+    commits = list(contents)
+    modes = _modes_of(repo, parent, sorted({path for _, files in commits for path in files}))
+    lines = [f"reset {ref}\nfrom {parent}\n\n".encode()]
+    for number, (message, files) in enumerate(commits, start=1):
+        lines.append(f"commit {ref}\nmark :{number}\nauthor {who}\ncommitter {who}\n".encode())
+        lines.append(_data(message.encode()))
+        for path, content in sorted(files.items()):
+            if content is None:
+                lines.append(b"D %s\n" % quoted(path))
+            else:
+                lines.append(b"M %s inline %s\n" % (modes.get(path, b"100644"), quoted(path)))
+                lines.append(_data(content))
+    return b"".join([*lines, b"done\n"])
 
 
-def modes_of(repo: Repository, commit: str, paths: Sequence[str]) -> dict[str, bytes]:
+def _data(content: bytes) -> bytes:
+    return b"data %d\n%s\n" % (len(content), content)
+
+
+def _modes_of(repo: Repository, commit: str, paths: Sequence[str]) -> dict[str, bytes]:
     """Return the modes, as git writes them, of those of some files that a commit has."""
     listed = run(repo, "ls-tree", "-z", "--full-tree", commit, "--", *paths)
     entries = (line.partition(b"\t") for line in listed.split(b"\0")[:-1])
@@ -168,14 +193,12 @@ def hidden_files(repo: Repository) -> list[str]:
 
 def ignored_files(repo: Repository) -> list[str]:
     """Files that git is told to ignore, build outputs for instance."""
-    listed = run(repo, "ls-files", "-z", "--others", "--ignored", "--exclude-standard")
-    return sorted(os.fsdecode(path) for path in listed.split(b"\0")[:-1])
+    return sorted(list_paths(repo, "ls-files", "--others", "--ignored", "--exclude-standard"))
 
 
 def tracked_and_ignored(repo: Repository) -> list[str]:
     """Files that git knows, although the tree's .gitignore names them."""
-    listed = run(repo, "ls-files", "-z", "--cached", "--ignored", "--exclude-standard")
-    return [os.fsdecode(path) for path in listed.split(b"\0")[:-1]]
+    return list_paths(repo, "ls-files", "--cached", "--ignored", "--exclude-standard")
 
 
 def diff(repo: Path, before: str, after: str) -> bytes:
@@ -211,8 +234,7 @@ def clone(checkout: FoundRepository, folder: Path, *, tag: str) -> None:
 
 def tracked_files(repo: Path) -> set[str]:
     """Files that git knows."""
-    listed = run(repo, "ls-files", "-z").split(b"\0")[:-1]
-    return {os.fsdecode(path) for path in listed}
+    return set(list_paths(repo, "ls-files"))
 
 
 def overlook(repo: Path, paths: Iterable[str]) -> None:

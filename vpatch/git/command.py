@@ -31,6 +31,11 @@ _UNQUOTED = re.compile(rb'[\x00-\x1f\x7f"\\]')
 _WHO = "vpatch"
 _EMAIL = "vpatch@localhost"
 _EPOCH = 1577836800  # 2020-01-01T00:00:00Z
+# For a remote: no program of the repository's runs, and a connection that is silent for a minute is
+# given up.
+HOOKLESS = ("-c", f"core.hooksPath={os.devnull}")
+PATIENT = ("-c", "http.lowSpeedLimit=1000", "-c", "http.lowSpeedTime=60")
+WITHOUT_MAINTENANCE = ("-c", "gc.auto=0", "-c", "maintenance.auto=false")
 # What git says is looked into, and shown.
 _ENGLISH = {"LANGUAGE": "C", "LC_ALL": "C"}
 _PINNED_CONFIG = {
@@ -163,6 +168,12 @@ def run(
         message = done.stderr.decode(errors="replace")
         raise failure(" ".join(shown), done.returncode, message, remote=env is USER)
     return done.stdout or b""
+
+
+def list_paths(repo: Repository, command: str, *args: str) -> list[str]:
+    """Run a command of git that lists paths, and return them."""
+    listed = run(repo, command, "-z", *args)
+    return [os.fsdecode(path) for path in listed.split(b"\0")[:-1]]
 
 
 def _place(repo: Repository | None) -> tuple[Path, list[str]]:

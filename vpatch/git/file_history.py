@@ -37,7 +37,7 @@ class ClonedHistory:
     """The commits of a clone from one release to a later one, by their tags or commits."""
 
     repo: FoundRepository
-    said: str
+    description: str
     old: str
     new: str
 
@@ -54,7 +54,7 @@ class ClonedHistory:
             except GitError as error:
                 raise UsageError(
                     f"the clone has no {revision}",
-                    where=self.said,
+                    where=self.description,
                     hint="fetch it there: git fetch --tags",
                     code="git.no-such-ref",
                 ) from error
@@ -80,7 +80,7 @@ class ClonedHistory:
         if any(one.before is None and one.after is None for one in revisions):
             raise UsageError(
                 f"the clone lacks contents of {path}",
-                where=self.said,
+                where=self.description,
                 hint="fetch them there: git fetch --refetch --no-filter --tags, "
                 "or give a clone that was made without --filter",
                 code="git.partial-clone",

@@ -6,15 +6,14 @@ do. `repo` is a bare repository of ours.
 
 from __future__ import annotations
 
-import os
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from vpatch.errors import VpatchError
 from vpatch.git.address import local_path, reachable, refuse_address
-from vpatch.git.checkout import modes_of
-from vpatch.git.command import USER, init_bare, quoted, run
+from vpatch.git.checkout import commit_stream
+from vpatch.git.command import HOOKLESS, PATIENT, USER, WITHOUT_MAINTENANCE, init_bare, run
 from vpatch.git.errors import GitError
 from vpatch.util.urls import redact
 
@@ -24,10 +23,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 _NOTES = "refs/vpatch/pushed"
-# A connection without traffic for a minute is given up.
-_PATIENT = ("-c", "http.lowSpeedLimit=1000", "-c", "http.lowSpeedTime=60")
-_QUIET = ("-c", "gc.auto=0", "-c", "maintenance.auto=false")
-_HOOKLESS = ("-c", f"core.hooksPath={os.devnull}")
 # The code of the error, what git and GitHub say, what it means, and what to do.
 _MEANINGS = (
     (
@@ -80,6 +75,10 @@ class Person:
     name: str
     email: str
 
+    def at(self, when: datetime) -> str:
+        """Return the person and a time as a commit has them."""
+        return f"{self.name} <{self.email}> {int(when.timestamp())} +0000"
+
 
 def open_room(repo: Path) -> None:
     """Make the repository, unless it is there."""
@@ -114,19 +113,10 @@ def add_commit(
     repo: Path, parent: str, files: Mapping[str, bytes], message: str, who: Person, when: datetime
 ) -> str:
     """Put a commit on `parent` that sets some files, and return its id; no branch gets it."""
-    modes = modes_of(repo, parent, sorted(files))
-    date = f"{int(when.timestamp())} +0000"
-    by = f"{who.name} <{who.email}> {date}".encode()
-    text = message.encode()
-    stream = [b"commit refs/vpatch/made\nmark :1\nauthor %s\ncommitter %s\n" % (by, by)]
-    stream.append(b"data %d\n%s\nfrom %s\n" % (len(text), text, parent.encode()))
-    for path, data in sorted(files.items()):
-        mode = modes.get(path, b"100644")
-        stream.append(b"M %s inline %s\n" % (mode, quoted(path)))
-        stream.append(b"data %d\n%s\n" % (len(data), data))
-    stream.append(b"done\n")
-    run(repo, "fast-import", "--quiet", "--done", "--force", stdin=b"".join(stream))
-    return run(repo, "rev-parse", "--verify", "refs/vpatch/made").decode().strip()
+    ref = "refs/vpatch/made"
+    stream = commit_stream(repo, ref, parent, [(message, files)], who.at(when))
+    run(repo, "fast-import", "--quiet", "--done", "--force", stdin=stream)
+    return run(repo, "rev-parse", "--verify", ref).decode().strip()
 
 
 def tree_of(repo: Path, commit: str) -> str:
@@ -185,7 +175,7 @@ def _readable(url: str) -> Iterator[str]:
 
 def _remote(repo: Path | None, url: str, *args: str) -> bytes:
     try:
-        return run(repo, *_PATIENT, *_QUIET, *_HOOKLESS, *args, env=USER)
+        return run(repo, *PATIENT, *WITHOUT_MAINTENANCE, *HOOKLESS, *args, env=USER)
     except GitError as error:
         for code, signs, what, hint in _MEANINGS:
             if any(sign in error.stderr for sign in signs):

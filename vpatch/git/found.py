@@ -201,9 +201,7 @@ def _open(parts: _Parts) -> Iterator[FoundRepository]:
         for label in _SHARED_FILES:
             _link(parts.common / label, ours / label)
         # Linked and not copied: git compares the time of an index with those of the files in it.
-        for index in parts.git_dir.glob("index"):
-            _link(index, ours / "index")
-        for index in parts.git_dir.glob("sharedindex.*"):
+        for index in (parts.git_dir / "index", *parts.git_dir.glob("sharedindex.*")):
             _link(index, ours / index.name)
         (ours / "HEAD").write_bytes(
             (_start_of(parts.git_dir / "HEAD") + "\n").encode(errors="surrogateescape")

@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 
 from vpatch.git import checkout
 from vpatch.git.address import reachable
-from vpatch.git.command import USER, run
+from vpatch.git.command import HOOKLESS, PATIENT, USER, run
 from vpatch.git.errors import GitError
 from vpatch.git.found import NoRepositoryError, opened_source, refuse_strangers
 
@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from vpatch.git.command import FoundRepository
 
 ORIGIN = "origin"
-_PATIENT = ("-c", "http.lowSpeedLimit=1000", "-c", "http.lowSpeedTime=60")
-_HOOKLESS = ("-c", f"core.hooksPath={os.devnull}")
 # git@github.com:OWNER/NAME.git
 _SHORT = re.compile(r"(?:[^@/]+@)?(?P<host>[^:/]+):(?P<path>(?!/).+)")
 _NAME = re.compile(r"[\w.-]+/[\w.-]+")
@@ -146,4 +144,4 @@ def _setting(repo: FoundRepository | None, key: str) -> str | None:
 
 
 def _remote(repo: FoundRepository, *args: str) -> bytes:
-    return run(repo, *_PATIENT, *_HOOKLESS, *args, env=USER)
+    return run(repo, *PATIENT, *HOOKLESS, *args, env=USER)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from vpatch.errors import UnavailableError, UsageError
 from vpatch.git.address import local_path, reachable, refuse_address, refuse_options
-from vpatch.git.command import FULL_COMMIT, USER, init_bare, run
+from vpatch.git.command import FULL_COMMIT, HOOKLESS, USER, WITHOUT_MAINTENANCE, init_bare, run
 from vpatch.git.errors import GitError
 from vpatch.git.found import opened_source, refuse_pipes
 from vpatch.util.urls import redact
@@ -78,8 +78,7 @@ def fetch_commit(url: str, ref: ResolvedRef, into: Path) -> None:
     refuse_options(ref.name)
     refuse_address(url)
     init_bare(into)
-    options = ["-c", "gc.auto=0", "-c", "maintenance.auto=false", "-c", "protocol.version=2"]
-    options += ["-c", f"core.hooksPath={os.devnull}"]
+    options = (*WITHOUT_MAINTENANCE, "-c", "protocol.version=2", *HOOKLESS)
     fetch = ["fetch", "--quiet", "--depth=1", "--no-tags", "--no-recurse-submodules"]
     with reachable(url) as address:
         run(into, *options, *fetch, "--", address, ref.name, env=USER)

@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from vpatch.errors import UnavailableError, VpatchError
+from vpatch.util.versions import is_number
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -183,16 +184,12 @@ def _reason_of(data: Any) -> str:
 def _until(status: int, headers: Mapping[str, str], reason: str) -> str | None:
     """When a request may succeed again; None if this is not a rate limit."""
     after = headers.get("retry-after")
-    if after is not None and _is_number(after):
+    if after is not None and is_number(after, digits=_LONGEST_NUMBER):
         return f"in {after} s"
     reset = headers.get("x-ratelimit-reset", "")
-    if headers.get("x-ratelimit-remaining") == "0" and _is_number(reset):
+    if headers.get("x-ratelimit-remaining") == "0" and is_number(reset, digits=_LONGEST_NUMBER):
         return f"after {datetime.fromtimestamp(int(reset), UTC):%H:%M:%S} UTC"
     return "in a minute" if status == _TOO_MANY or "rate limit" in reason.lower() else None
-
-
-def _is_number(text: str) -> bool:
-    return text.isascii() and text.isdigit() and len(text) <= _LONGEST_NUMBER
 
 
 def _without(text: str, token: str | None) -> str:

@@ -53,7 +53,7 @@ class GitHubHistory:
     github: GitHub
     repository: str
     new: str
-    said: str
+    description: str
     base: str
     since: datetime
 

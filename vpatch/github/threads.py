@@ -79,8 +79,7 @@ class Threads:
                 record = {"asked": asked.isoformat(), "thread": asdict(thread), "release": release}
                 store.put(number, record)
                 return Answer(thread, asked, live=True, release=release)
-        answer = store.get(number, _answer)
-        return answer or self._refuse(ref)
+        return store.get(number, _answer) or self._refuse(ref)
 
     def _first_release(self, github: GitHub, repository: str, commit: str) -> str | None:
         """Halve the releases: whatever branches off later than a merge has it."""

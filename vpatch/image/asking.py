@@ -10,8 +10,6 @@ from vpatch.image import PAYLOAD
 from vpatch.util.untrusted import parse_json
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from vpatch.docker.container import Container
     from vpatch.image.payload.verify import ImageAnswer, Manifest
 
@@ -33,7 +31,8 @@ COMMAND = (
 
 def start(container: Container, manifest: Manifest) -> None:
     """Start the script in the container."""
-    files = {"verify.py": _script(), "manifest.json": json.dumps(manifest).encode()}
+    script = (PAYLOAD / "verify.py").read_bytes()
+    files = {"verify.py": script, "manifest.json": json.dumps(manifest).encode()}
     container.put({f"{_FOLDER}/{file}": text for file, text in files.items()}, "/")
     container.start()
 
@@ -87,8 +86,3 @@ def _shape(answer: Any) -> ImageAnswer:
 
 def short(text: Any) -> str:
     return str(text)[:_LONGEST]
-
-
-def _script() -> bytes:
-    path: Path = PAYLOAD / "verify.py"
-    return path.read_bytes()

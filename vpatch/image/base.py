@@ -198,9 +198,14 @@ def pull(docker: Docker, name: str, platform: str | None, progress: Progress) ->
     task.done()
     image = docker.image(name)
     if image is None:
-        raise NoSuchImageError(
-            "the image is gone right after it was pulled",
-            where=name,
-            hint="find out what removes images, then run the command again",
-        )
+        raise gone_image(name, "pulled")
     return image
+
+
+def gone_image(name: str, what: str) -> NoSuchImageError:
+    """Return what to raise where an image is gone; `what` was done with it before."""
+    return NoSuchImageError(
+        f"the image is gone right after it was {what}",
+        where=name,
+        hint="find out what removes images, then run the command again",
+    )

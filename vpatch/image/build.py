@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, BinaryIO
 
 from vpatch.docker.build import Build
 from vpatch.docker.buildkit import sent_files
-from vpatch.docker.errors import NoSuchImageError
 from vpatch.errors import UnavailableError, UsageError
 from vpatch.git import checkout as git
 from vpatch.git.found import opened_checkout
+from vpatch.image.base import gone_image
 from vpatch.image.context import labels_of, version_of, write_context
 from vpatch.image.cpu import cpu_build
 from vpatch.image.record import recorded
@@ -65,11 +65,7 @@ def build_image(
             below = docker.build(build, log, on_step)
         base = docker.image(below)
         if base is None:
-            raise NoSuchImageError(
-                "the image is gone right after it was built or pulled",
-                where=below,
-                hint="find out what removes images, then run the command again",
-            )
+            raise gone_image(below, "built or pulled")
         on_step("Reading what is below the patches")
         payload = recorded(docker, base.id, payload)
         last = overlay_build(payload, settings, below, workdir)

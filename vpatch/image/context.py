@@ -22,7 +22,7 @@ from packaging.version import Version
 from vpatch import __version__
 from vpatch.errors import UsageError
 from vpatch.image import PAYLOAD
-from vpatch.image.mode import is_laid_over, is_shipped, laid_over_digests
+from vpatch.image.mode import is_laid_over, is_shipped, laid_over_digests, patches_of
 from vpatch.image.probes import probes_of
 from vpatch.planning.definitions import module_of
 from vpatch.planning.state import overall_changes
@@ -204,36 +204,28 @@ def notice_of(what: str, lock: LockFile, plan: Plan) -> str:
 
     `what` has these files: an image, or a wheel.
     """
-    lines = [
-        f"{what} has vLLM {release_of(lock)} with modified files.",
-        "vLLM is licensed under the Apache License, Version 2.0; so are the modifications.",
-        "",
-        *_modifications(lock, plan),
-    ]
-    return "\n".join(lines) + "\n"
+    head = f"{what} has vLLM {release_of(lock)} with modified files."
+    license_ = "vLLM is licensed under the Apache License, Version 2.0; so are the modifications."
+    return _notice(head, license_, lock, plan)
 
 
 def _notice_of_tree(other: TreePayload) -> str:
     """The same for a tree beside vLLM, whose license vpatch does not know."""
     source = other.lock.source
     where = source.version if source.kind == "pypi" else source.origin
-    lines = [
-        f"This image has {source.tree} ({where}) with modified files.",
-        "The modifications are under the license of that package.",
-        "",
-        *_modifications(other.lock, other.plan),
-    ]
-    return "\n".join(lines) + "\n"
+    head = f"This image has {source.tree} ({where}) with modified files."
+    license_ = "The modifications are under the license of that package."
+    return _notice(head, license_, other.lock, other.plan)
 
 
-def _modifications(lock: LockFile, plan: Plan) -> list[str]:
-    lines = []
+def _notice(head: str, license_: str, lock: LockFile, plan: Plan) -> str:
+    lines = [head, license_, ""]
     for file in lock.files:
-        by = [p for p in lock.patches if any(f.path == file.path for f in p.files)]
         how = "added" if file.before is None else "modified"
-        lines.append(f"{file.path}: {how} by {', '.join(patch.id for patch in by)}")
+        lines.append(f"{file.path}: {how} by {', '.join(patches_of(lock, [file.path]))}")
     lines += ["", "The patches, in the order in which they were applied:", ""]
-    return lines + [f"{decision.patch.id}: {decision.patch.title}" for decision in plan.taken]
+    lines += [f"{decision.patch.id}: {decision.patch.title}" for decision in plan.taken]
+    return "\n".join(lines) + "\n"
 
 
 def write_context(payload: Payload, dockerfile: Path, folder: Path, epoch: int) -> None:

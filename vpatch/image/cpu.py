@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from vpatch.checkout.lockfile import LockedImage, LockedPackage
+    from vpatch.checkout.lockfile import LockedImage
     from vpatch.image.context import Payload, TreePayload
     from vpatch.image.settings import BuildSettings
 
@@ -104,12 +104,10 @@ def pip_pins(image: LockedImage) -> list[str]:
     """Return what pip is to install, as lines of a requirements file."""
     # Where one line has a hash, pip wants one in each.
     hashed = all(package.sha256 for package in image.pip)
-    return [_pip_pin(package, hashed=hashed) for package in image.pip]
-
-
-def _pip_pin(package: LockedPackage, *, hashed: bool) -> str:
-    pin = f"{package.name}=={package.version}"
-    return f"{pin} --hash=sha256:{package.sha256}" if hashed else pin
+    return [
+        f"{one.name}=={one.version}" + (f" --hash=sha256:{one.sha256}" if hashed else "")
+        for one in image.pip
+    ]
 
 
 def indexes(pip: PipSettings) -> dict[str, str]:

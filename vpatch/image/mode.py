@@ -6,6 +6,7 @@ from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
 from vpatch.errors import UsageError
+from vpatch.util.plural import first_of_many
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -83,8 +84,8 @@ def refuse_built(lock: LockFile, package: str) -> None:
     if built:
         raise ModeError(
             f"an image takes only Python files of the package {package} from the tree "
-            f"{lock.source.tree}, but the patches change {_list(built)}",
-            where=", ".join(_patches_of(lock, built)),
+            f"{lock.source.tree}, but the patches change {first_of_many(built, _SHOWN)}",
+            where=", ".join(patches_of(lock, built)),
             hint="leave out these patches, or build that package yourself and name an image that "
             "has it as --base",
         )
@@ -103,8 +104,9 @@ def choose_mode(
     built = to_build(lock)
     if asked in ("overlay", "cpu") and built:
         raise ModeError(
-            f"an image in the mode {asked} cannot carry files that need a build: {_list(built)}",
-            where=", ".join(_patches_of(lock, built)),
+            f"an image in the mode {asked} cannot carry files that need a build: "
+            f"{first_of_many(built, _SHOWN)}",
+            where=", ".join(patches_of(lock, built)),
             hint="use --mode source, or leave out these patches",
         )
     if asked:
@@ -114,10 +116,6 @@ def choose_mode(
     return "overlay" if has_base or has_gpu else "cpu"
 
 
-def _patches_of(lock: LockFile, paths: Sequence[str]) -> list[str]:
+def patches_of(lock: LockFile, paths: Sequence[str]) -> list[str]:
+    """Return the ids of a lock's patches that touch one of some files."""
     return [p.id for p in lock.patches if any(file.path in paths for file in p.files)]
-
-
-def _list(paths: Sequence[str]) -> str:
-    more = f" and {len(paths) - _SHOWN} more" if len(paths) > _SHOWN else ""
-    return ", ".join(paths[:_SHOWN]) + more

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
-from vpatch.image.mode import laid_over_digests
+from vpatch.image.mode import laid_over_digests, patches_of
 from vpatch.util.digest import digest_of
 from vpatch.util.untrusted import parse_json
 
@@ -64,7 +64,7 @@ def problems_of(
     for path, file in sorted(patched.items()):
         what = _patched_problem(file, digests.get(path), lock) or _bytecode_problem(path, digests)
         if what:
-            yield Problem(f"{package}/{path}", what, _patches_of(lock, file.path))
+            yield Problem(f"{package}/{path}", what, tuple(patches_of(lock, [file.path])))
     if known is None:
         return
     of_patches = {one for path in patched for one in bytecode_of(path, {*digests, *known})}
@@ -111,7 +111,3 @@ def _unpatched_problem(digest: str | None, known: str | None) -> str:
     if known is None:
         return "it is neither of the base nor of a patch"
     return f"it was changed, and no patch touches it: it is {digest[:_SHOWN]}, not {known[:_SHOWN]}"
-
-
-def _patches_of(lock: LockFile, path: str) -> tuple[str, ...]:
-    return tuple(p.id for p in lock.patches if any(file.path == path for file in p.files))

@@ -59,12 +59,8 @@ def recorded(docker: Docker, below: str, payload: Payload) -> Payload:
         vllm = folders[payload.tree]
         release = release_of(payload.lock)
         _refuse_other_release(container.read(f"{vllm}/_version.py"), image, release)
-        digests = {
-            tree: of_mode(
-                image if tree == payload.tree else None, _digests(container, folder, image)
-            )
-            for tree, folder in folders.items()
-        }
+        digests = {tree: _digests(container, one, image) for tree, one in folders.items()}
+        digests[payload.tree] = of_mode(image, digests[payload.tree])
         is_cpu = image.mode == "cpu"
         try:
             apt = _of_apt(container.read(f"{_INSTALLED}/apt.txt")) if is_cpu else ()
@@ -79,9 +75,7 @@ def recorded(docker: Docker, below: str, payload: Payload) -> Payload:
     lists = {tree: list_text(files) for tree, files in digests.items()}
     contents = {tree: digest_of(text.encode()) for tree, text in lists.items()}
     if image.mode != "source":
-        _refuse_other_contents(
-            packages[payload.tree], image.contents, contents[payload.tree], image
-        )
+        _refuse_other_contents(payload.package, image.contents, contents[payload.tree], image)
     trees = {}
     for one in payload.others:
         locked = image.trees[one.tree]

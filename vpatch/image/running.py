@@ -11,12 +11,12 @@ from vpatch.engine.environment import PROBE, probed
 from vpatch.errors import UsageError, VpatchError
 from vpatch.image.context import LOCK, release_of
 from vpatch.image.mode import laid_over_digests
-from vpatch.image.tree_in_image import trees_beside
+from vpatch.image.tree_in_image import not_built_by_vpatch, trees_beside
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator
 
-    from vpatch.checkout.lockfile import LockedTree, LockFile
+    from vpatch.checkout.lockfile import LockFile
     from vpatch.docker.container import Container
     from vpatch.docker.engine import Docker, DockerImage
     from vpatch.image.package import Problem
@@ -46,13 +46,10 @@ class PatchedImage:
     def digests(self) -> dict[str, str]:
         """Those of the files that an import must find, by their paths in the tree."""
         digests = laid_over_digests(self.lock)
+        locked = self.lock.image.trees if self.lock.image else {}
         for tree in self.trees:
-            digests |= laid_over_digests(tree, self._locked_trees[tree.source.tree].name)
+            digests |= laid_over_digests(tree, locked[tree.source.tree].name)
         return digests
-
-    @property
-    def _locked_trees(self) -> Mapping[str, LockedTree]:
-        return self.lock.image.trees if self.lock.image else {}
 
     @property
     def locks(self) -> tuple[LockFile, ...]:
@@ -87,12 +84,7 @@ def look_at(docker: Docker, name: str, *, gpus: bool) -> PatchedImage:
     ) as container:
         carried = container.read(LOCK)
         if carried is None:
-            raise UsageError(
-                f"it has no {LOCK}, so vpatch did not build it",
-                where=name,
-                hint="build one with vpatch build-image",
-                code="image.not-built-by-vpatch",
-            )
+            raise not_built_by_vpatch(name, hint="build one with vpatch build-image")
         lock = parse_lock(carried, f"{name}:{LOCK}")
         trees = tuple(_trees(container, lock, name))
         container.start()

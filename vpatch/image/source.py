@@ -27,6 +27,7 @@ _ARGUMENT = re.compile(r"ARG[ \t]+(\w+)=([^\"']*|\"[^\"']*\"|'[^\"']*')")
 _LARGEST = MEGABYTE
 # Of a name of an image, with its registry and digest.
 _LONGEST = 1000
+_BY_HAND = "build it by hand, and use that image as --base with --mode overlay"
 
 
 def bases(checkout: Path, arguments: Mapping[str, str]) -> dict[str, str]:
@@ -37,21 +38,12 @@ def bases(checkout: Path, arguments: Mapping[str, str]) -> dict[str, str]:
     """
     file = checkout / DOCKERFILE
     if not file.is_file():
-        raise VpatchError(
-            f"this vLLM has no {DOCKERFILE}",
-            where=str(checkout),
-            hint="build it by hand, and use that image as --base with --mode overlay",
-            code="image.unusable-dockerfile",
-        )
+        raise _unusable(checkout, f"this vLLM has no {DOCKERFILE}", _BY_HAND)
     try:
         text = read_file(file, _LARGEST).decode()
     except (OSError, UnicodeDecodeError) as error:
-        raise VpatchError(
-            f"cannot be read: {getattr(error, 'strerror', None) or error}",
-            where=str(file),
-            hint="correct it in the source",
-            code="image.unusable-dockerfile",
-        ) from error
+        what = f"cannot be read: {getattr(error, 'strerror', None) or error}"
+        raise _unusable(file, what, "correct it in the source") from error
     known: dict[str, str] = {}
     for line in text.split("\n"):
         if line.startswith(("FROM ", "FROM\t")):
@@ -63,13 +55,13 @@ def bases(checkout: Path, arguments: Mapping[str, str]) -> dict[str, str]:
             known[match[1]] = arguments.get(match[1], default)[:_LONGEST]
     missing = [name for name in (COMPILER, FINAL) if name not in known]
     if missing:
-        raise VpatchError(
-            f"it has no argument {missing[0]}, so its base cannot be pinned",
-            where=str(file),
-            hint="build it by hand, and use that image as --base with --mode overlay",
-            code="image.unusable-dockerfile",
-        )
+        what = f"it has no argument {missing[0]}, so its base cannot be pinned"
+        raise _unusable(file, what, _BY_HAND)
     return {name: known[name] for name in (COMPILER, FINAL)}
+
+
+def _unusable(where: Path, what: str, hint: str) -> VpatchError:
+    return VpatchError(what, where=str(where), hint=hint, code="image.unusable-dockerfile")
 
 
 def needed(checkout: Path | None) -> Path:

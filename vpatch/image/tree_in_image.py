@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from vpatch.checkout.lockfile import parse_lock
-from vpatch.image.context import FOLDER, INSTALLED, MANIFEST, TREES, manifest_of
+from vpatch.errors import UsageError
+from vpatch.image.context import FOLDER, INSTALLED, LOCK, MANIFEST, TREES, manifest_of
 from vpatch.image.package import Problem
 from vpatch.util.digest import digest_of, short_digest
 from vpatch.util.untrusted import parse_json
@@ -38,6 +39,16 @@ class TreeInImage:
     def place(self, file: str) -> str:
         """Return the path of a file that vLLM has in FOLDER."""
         return f"{self.folder}{file.removeprefix(FOLDER)}"
+
+
+def not_built_by_vpatch(name: str, *, hint: str) -> UsageError:
+    """Return what to raise for an image without a lock."""
+    return UsageError(
+        f"it has no {LOCK}, so vpatch did not build it",
+        where=name,
+        hint=hint,
+        code="image.not-built-by-vpatch",
+    )
 
 
 def trees_beside(

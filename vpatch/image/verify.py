@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from vpatch.checkout.lockfile import parse_lock
 from vpatch.docker.container import ContainerConfig
-from vpatch.errors import UsageError, VpatchError
+from vpatch.errors import VpatchError
 from vpatch.image.asking import COMMAND, answer_of, short, start
 from vpatch.image.base import pull
 from vpatch.image.context import (
@@ -29,7 +29,13 @@ from vpatch.image.context import (
 from vpatch.image.mode import laid_over_digests
 from vpatch.image.package import Problem, parse_list, problems_of
 from vpatch.image.record import of_mode
-from vpatch.image.tree_in_image import TreeInImage, left_in, probes_in, trees_beside
+from vpatch.image.tree_in_image import (
+    TreeInImage,
+    left_in,
+    not_built_by_vpatch,
+    probes_in,
+    trees_beside,
+)
 from vpatch.util.digest import short_digest
 
 if TYPE_CHECKING:
@@ -135,12 +141,7 @@ def _own_lock(carried: bytes | None, image: DockerImage, name: str) -> LockFile:
             hint=hint,
             code="image.lock-gone",
         )
-    raise UsageError(
-        f"it has no {LOCK}, so vpatch did not build it",
-        where=name,
-        hint=hint,
-        code="image.not-built-by-vpatch",
-    )
+    raise not_built_by_vpatch(name, hint=hint)
 
 
 def _verify_tree(

@@ -13,8 +13,8 @@ from __future__ import annotations
 import logging
 import os
 import shutil
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
@@ -29,7 +29,7 @@ from vpatch.source import entry
 from vpatch.source.entry import CachedTree, DamagedEntry
 from vpatch.source.manifest import FileRecord
 from vpatch.util.disk_size import disk_size
-from vpatch.util.filelock import FileLock, try_lock, wait_for_lock, wait_to_make
+from vpatch.util.filelock import FileLock, note_of_wait, try_lock, wait_for_lock, wait_to_make
 from vpatch.util.home import in_home
 from vpatch.util.os_errors import is_wrong_path
 from vpatch.util.run_log import timed
@@ -126,10 +126,14 @@ class Cache:
                     return tree
                 if populate is None:
                     break
-                with self._alone(name, progress, damaged=damaged) as lock:
-                    if lock is not None:
-                        with timed(_log, logging.INFO, f"putting {pin.label} into the cache"):
-                            self._populate(name, pin, populate, lock)
+                lock = wait_to_make(
+                    self._lock_file(name),
+                    on_wait=note_of_wait(name, progress),
+                    exists=(self._trees / name).exists if not damaged else lambda: False,
+                )
+                if lock is not None:
+                    with lock, timed(_log, logging.INFO, f"putting {pin.label} into the cache"):
+                        self._populate(name, pin, populate, lock)
         except OSError as error:
             raise CacheError(
                 f"the cache cannot be used: {error}",
@@ -209,9 +213,8 @@ class Cache:
 
     def _load(self, name: str, progress: Progress) -> CachedTree | None:
         folder = self._trees / name
-        lock = wait_for_lock(
-            self._lock_file(name), exclusive=False, on_wait=lambda: _tell_of_wait(name, progress)
-        )
+        on_wait = note_of_wait(name, progress)
+        lock = wait_for_lock(self._lock_file(name), exclusive=False, on_wait=on_wait)
         try:
             tree = entry.load(folder, lock) if folder.exists() else None
         except BaseException:
@@ -240,20 +243,6 @@ class Cache:
         finally:
             _remove_tree(staging)
 
-    @contextmanager
-    def _alone(self, name: str, progress: Progress, *, damaged: bool) -> Iterator[FileLock | None]:
-        """Have an entry alone; None where another made it meanwhile, unless it is damaged."""
-        lock = wait_to_make(
-            self._lock_file(name),
-            on_wait=lambda: _tell_of_wait(name, progress),
-            made=lambda: not damaged and (self._trees / name).exists(),
-        )
-        try:
-            yield lock
-        finally:
-            if lock is not None:
-                lock.release()
-
     def _remove(self, name: str, progress: Progress) -> int:
         try:
             lock = try_lock(self._lock_file(name), exclusive=True)
@@ -270,10 +259,6 @@ class Cache:
                 (self._trees / name).rename(self._staging / name)
                 freed += _remove_tree(self._staging / name)
         return freed
-
-
-def _tell_of_wait(name: str, progress: Progress) -> None:
-    progress.note(f"waiting for another vpatch process that has {name}")
 
 
 def _entry_name(pin: Pin) -> str:

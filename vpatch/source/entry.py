@@ -25,7 +25,6 @@ from vpatch.util.versions import read_version
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
-    from types import TracebackType
 
     from vpatch.progress import Progress
     from vpatch.source.manifest import FileRecord
@@ -119,7 +118,7 @@ class CachedTree:
     def base_repository(self, progress: Progress) -> tuple[Path, str]:
         """Return a bare repository with this tree as its one commit, and that commit's id."""
         return base.base_repository(
-            self.folder, self._all_files, _base_message(self.pin), progress, self.undo
+            self.folder, self.base_files, self.base_message, progress, self.undo
         )
 
     def close(self) -> None:
@@ -129,27 +128,23 @@ class CachedTree:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def base_files(self) -> Iterator[SourceFile]:
         """The files of the base commit; see `base_repository`."""
-        return self._all_files()
-
-    @property
-    def base_message(self) -> str:
-        return _base_message(self.pin)
-
-    def _all_files(self) -> Iterator[SourceFile]:
         for path, record in self.records.items():
             if path == LOCK_FILE:
                 continue  # not source: the checkout that is made of this tree gets its own
             yield SourceFile(path, record.mode, self.read(path))
+
+    @property
+    def base_message(self) -> str:
+        """What is the same for everyone who has these bytes: it decides the commit's id."""
+        pin = self.pin
+        if pin.kind == "pypi":
+            return f"{pin.label}\n\nArchive: {pin.origin}\nDigest: {pin.digest}\n"
+        return f"{pin.tree}\n\nDigest: {pin.digest}\n"
 
     def _read_verified(self, record: FileRecord) -> bytes:
         try:
@@ -283,10 +278,3 @@ def version_in(tree: CachedTree) -> str | None:
     match = re.search(rb"^Version: *(\S+)", tree.read(metadata), re.MULTILINE)
     version = match[1].decode(errors="replace") if match else ""
     return version if read_version(version) else None
-
-
-def _base_message(pin: Pin) -> str:
-    """Name only what is the same for everyone who has these bytes: it decides the commit's id."""
-    if pin.kind == "pypi":
-        return f"{pin.label}\n\nArchive: {pin.origin}\nDigest: {pin.digest}\n"
-    return f"{pin.tree}\n\nDigest: {pin.digest}\n"

@@ -45,7 +45,7 @@ from vpatch.util.limited import (
 from vpatch.util.run_log import hide, timed
 from vpatch.util.untrusted import MEGABYTE
 from vpatch.util.urls import redact, split_credentials
-from vpatch.util.versions import read_version
+from vpatch.util.versions import is_number, read_version
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -56,7 +56,6 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 CHUNK = 1 << 17
-_DIGITS = 15
 _LONGEST_NAME = 255
 _SHA256 = re.compile("[0-9a-f]{64}")
 _NOBODY = "https://nobody.invalid/"
@@ -159,7 +158,7 @@ def download(
 def promised_size(response: requests.Response) -> int | None:
     """The size that a server says that its answer has."""
     size = response.headers.get("Content-Length", "")
-    return int(size) if size.isascii() and size.isdigit() and len(size) <= _DIGITS else None
+    return int(size) if is_number(size) else None
 
 
 def _ask(

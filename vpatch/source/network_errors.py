@@ -120,12 +120,7 @@ def _unsafe(url: str, error: requests.RequestException, asked: str) -> UnsafeAns
 
 def unusable_url(url: str, error: Exception) -> UsageError:
     """Return what to raise for a URL of a file that cannot be used."""
-    return UsageError(
-        f"the address cannot be used: {redact(str(error))}",
-        where=redact(url),
-        hint="correct the URL, or pip's proxy setting",
-        code="source.wrong-url",
-    )
+    return wrong_url(url, error, hint="correct the URL, or pip's proxy setting")
 
 
 def _answer(error: requests.RequestException, settings: PipSettings, asked: str) -> str:

@@ -16,6 +16,7 @@ from vpatch.util.urls import redact, split_credentials
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+_HINT = "correct pip's index-url, extra-index-url or proxy setting, such as PIP_INDEX_URL"
 _TRUE = frozenset({"1", "on", "t", "true", "y", "yes"})
 
 
@@ -87,12 +88,12 @@ def split_index_url(url: str) -> tuple[str, tuple[str, str] | None]:
         raise wrong_url(url, error) from error
 
 
-def wrong_url(url: str, error: Exception) -> UsageError:
+def wrong_url(url: str, error: Exception, hint: str = _HINT) -> UsageError:
     """Return what to raise for a URL in pip's settings, or one of a proxy, that cannot be used."""
     return UsageError(
         f"the address cannot be used: {redact(str(error))}",
         where=redact(url),
-        hint="correct pip's index-url, extra-index-url or proxy setting, such as PIP_INDEX_URL",
+        hint=hint,
         code="source.wrong-url",
     )
 

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from vpatch.errors import VpatchError
+from vpatch.util.urls import redact
+
 
 @dataclass(frozen=True)
 class Release:
@@ -19,3 +22,13 @@ class Release:
     sha256: str | None
     size: int | None
     yanked: bool
+
+
+def no_digest(release: Release, *, hint: str) -> VpatchError:
+    """Return what to raise where an index does not say the digest of what it has."""
+    return VpatchError(
+        f"the index gives no sha256 digest of {release.filename} to verify it by",
+        where=redact(release.url),
+        hint=f"use an index that gives digests, or {hint}",
+        code="source.no-digest",
+    )

@@ -17,6 +17,7 @@ from vpatch.git import command, remote
 from vpatch.source import folder, identity, index, manifest
 from vpatch.source.cache import Cache, CacheError
 from vpatch.source.entry import FILES, CachedTree, DamagedEntry, version_in
+from vpatch.source.release import no_digest
 from vpatch.source.spec import FolderSpec, GitSpec, PypiSpec, TreeSpec
 from vpatch.source.tree import Pin
 from vpatch.util.home import expanded
@@ -88,7 +89,7 @@ def cached_pin(
     if expected_digest:
         matching = [pin for pin in pins if pin.digest == expected_digest]
         if pins and not matching and offline:
-            raise _mismatch(pins[0].label, pins[0].digest, expected_digest, "the cache")
+            _refuse_other(pins[0].label, pins[0].digest, expected_digest, "the cache")
         pins = tuple(matching)
     return pins[0] if len(pins) == 1 else None
 
@@ -129,14 +130,8 @@ class _Archive:
     def _pin(self, release: Release) -> Pin:
         digest = f"sha256:{release.sha256}" if release.sha256 else self.expected
         if digest is None:
-            raise VpatchError(
-                f"the index gives no sha256 digest of {release.filename} to verify it by",
-                where=redact(release.url),
-                hint="use an index that gives digests, or a recipe that pins the archive's digest",
-                code="source.no-digest",
-            )
-        if self.expected and digest != self.expected:
-            raise _mismatch(release.filename, digest, self.expected, "the index")
+            raise no_digest(release, hint="a recipe that pins the archive's digest")
+        _refuse_other(release.filename, digest, self.expected, "the index")
         return Pin(self.spec.tree, "pypi", release.version, digest, release.filename)
 
     def _fetch(self, release: Release, pin: Pin, staging: Path) -> list[FileRecord]:
@@ -159,8 +154,7 @@ def _open_git(
     resolved = _resolve_ref(spec, cache, offline=offline)
     digest = f"sha1:{resolved.commit}"
     origin = redact(spec.url)
-    if expected and digest != expected:
-        raise _mismatch(f"{spec.ref} in {origin}", digest, expected, "the repository")
+    _refuse_other(f"{spec.ref} in {origin}", digest, expected, "the repository")
     pin = Pin(spec.tree, "git", None, digest, origin, spec.ref)
 
     def fetch(staging: Path) -> list[FileRecord]:
@@ -221,8 +215,7 @@ def _open_folder(
     records = folder.scan(source)
     task.done()
     digest = f"sha256:{manifest.content_digest(records)}"
-    if expected and digest != expected:
-        raise _mismatch(spec.place, digest, expected, "the folder")
+    _refuse_other(spec.place, digest, expected, "the folder")
     pin = Pin(spec.tree, "folder", None, digest, spec.path)
 
     def copy(staging: Path) -> list[FileRecord]:
@@ -234,8 +227,9 @@ def _open_folder(
     return replace(tree, pin=replace(pin, version=version_in(tree)))
 
 
-def _mismatch(what: str, actual: str, expected: str, source: str) -> PinMismatchError:
-    return PinMismatchError(
-        f"{what} is {actual} in {source}, and {expected} was expected",
-        hint="find out which is right, then correct the recipe or the lock, or the source",
-    )
+def _refuse_other(what: str, actual: str, expected: str | None, source: str) -> None:
+    if expected and actual != expected:
+        raise PinMismatchError(
+            f"{what} is {actual} in {source}, and {expected} was expected",
+            hint="find out which is right, then correct the recipe or the lock, or the source",
+        )

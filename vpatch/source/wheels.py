@@ -11,11 +11,11 @@ from packaging import tags
 from packaging.utils import parse_wheel_filename
 from packaging.version import Version
 
-from vpatch.errors import UsageError, VpatchError
+from vpatch.errors import UsageError
 from vpatch.source import index
 from vpatch.source.cache import CacheError
+from vpatch.source.release import no_digest
 from vpatch.util.scratch import open_part
-from vpatch.util.urls import redact
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -54,12 +54,7 @@ def official_wheel(
     )
     chosen = choose_wheel(releases, distribution, release)
     if chosen.sha256 is None:
-        raise VpatchError(
-            f"the index gives no sha256 digest of {chosen.filename} to verify it by",
-            where=redact(chosen.url),
-            hint="use an index that gives digests, or download the wheel and name it with --wheel",
-            code="source.no-digest",
-        )
+        raise no_digest(chosen, hint="download the wheel and name it with --wheel")
     path = cache.answers("wheels") / chosen.sha256[:16] / chosen.filename
     if _is(path, chosen.sha256):
         return path

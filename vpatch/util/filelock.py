@@ -10,12 +10,14 @@ import errno
 import fcntl
 import os
 import time
+from functools import partial
 from typing import TYPE_CHECKING, Self
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
-    from types import TracebackType
+
+    from vpatch.progress import Progress
 
 
 # What the system answers where nothing may be written.
@@ -43,12 +45,7 @@ class FileLock:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.release()
 
 
@@ -67,8 +64,13 @@ def wait_for_lock(path: Path, *, exclusive: bool, on_wait: Callable[[], None]) -
     return lock
 
 
+def note_of_wait(name: str, progress: Progress) -> Callable[[], None]:
+    """Return what tells the user that another process has the entry of a cache."""
+    return partial(progress.note, f"waiting for another vpatch process that has {name}")
+
+
 def wait_to_make(
-    path: Path, *, on_wait: Callable[[], None], made: Callable[[], bool]
+    path: Path, *, on_wait: Callable[[], None], exists: Callable[[], bool]
 ) -> FileLock | None:
     """Take the lock alone, to make something; None where another holder made it meanwhile.
 
@@ -79,7 +81,7 @@ def wait_to_make(
         lock = try_lock(path, exclusive=True)
         if lock is not None:
             return lock
-        if made():
+        if exists():
             return None
         if not is_waiting:
             on_wait()

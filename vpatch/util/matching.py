@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 # Of computing, and not of waiting: other processes do not count.
 _SECONDS = 10
 _WAIT = 300
+_TOO_LONG = f"it is not matched after {_SECONDS} s of computing"
 # Behind a group, in which parts may be matched in many ways.
 _REPEATED_GROUP = re.compile(r"\)\s*[*+{]")
 _REPEATS = 2
@@ -55,8 +56,7 @@ def found_in(pattern: str, texts: Iterable[str]) -> list[str]:
     Raises:
         PatternFaultError: it is not one, or is not done in time.
     """
-    listed = list(texts)
-    return [listed[place] for place in _places(pattern, listed, "search")]
+    return _matching(pattern, list(texts), "search")
 
 
 def matching(pattern: str, names: Collection[str]) -> list[str]:
@@ -65,37 +65,34 @@ def matching(pattern: str, names: Collection[str]) -> list[str]:
     Raises:
         PatternFaultError: it is not one, or is not done in time.
     """
-    listed = list(names)
-    return [listed[place] for place in _places(pattern, listed, "match")]
+    return _matching(pattern, list(names), "match")
 
 
-def _places(pattern: str, listed: list[str], how: Literal["match", "search"]) -> list[int]:
-    """The places of the texts that match."""
+def _matching(pattern: str, texts: list[str], how: Literal["match", "search"]) -> list[str]:
     # A search begins anew at each letter.
     short = _SHORT if how == "match" else _SHORT_TO_SEARCH
-    if _is_quick(pattern) and all(len(name) <= short for name in listed):
+    if _is_quick(pattern) and all(len(text) <= short for text in texts):
         match = getattr(compiled(pattern), how)
-        return [place for place, name in enumerate(listed) if match(name)]
+        return [text for text in texts if match(text)]
     try:
         ended = subprocess.run(
             [sys.executable, "-I", "-c", _CHILD],
-            input=json.dumps([pattern, listed, how]),
+            input=json.dumps([pattern, texts, how]),
             capture_output=True,
             text=True,
             timeout=_WAIT,
             check=False,
         )
     except subprocess.TimeoutExpired as error:
-        raise PatternFaultError(_too_long()) from error
+        raise PatternFaultError(_TOO_LONG) from error
     if ended.returncode < 0:
-        raise PatternFaultError(_too_long())
+        raise PatternFaultError(_TOO_LONG)
     if ended.returncode > 0:
         message = ended.stderr.strip().rpartition("\n")[2]
         raise PatternFaultError(
             f"it is not a regular expression: {message.partition(': ')[2] or message}"
         )
-    places: list[int] = json.loads(ended.stdout)
-    return places
+    return [texts[place] for place in json.loads(ended.stdout)]
 
 
 def compiled(pattern: str) -> re.Pattern[str]:
@@ -110,10 +107,6 @@ def compiled(pattern: str) -> re.Pattern[str]:
             return re.compile(pattern)
         except (re.error, OverflowError, RecursionError) as error:
             raise PatternFaultError(f"it is not a regular expression: {error}") from error
-
-
-def _too_long() -> str:
-    return f"it is not matched after {_SECONDS} s of computing"
 
 
 def _is_quick(pattern: str) -> bool:

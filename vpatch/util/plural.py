@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
 
 def counted(number: int, noun: str) -> str:
     """Return for instance "1 patch", "2 patches" or "2 advisories"."""
@@ -18,6 +23,12 @@ def holding(number: int, total: int, noun: str) -> str:
     """Return for instance "1 of 2 tests holds" or "0 of 2 tests hold"."""
     verb = "holds" if 1 in {number, total} else "hold"
     return f"{number} of {counted(total, noun)} {verb}"
+
+
+def first_of_many(names: Sequence[str], most: int) -> str:
+    """Return names with commas, for instance "a, b and 2 more" of four with at most two."""
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return ", ".join(names[:most]) + more
 
 
 def age_in_words(seconds: float) -> str:

@@ -200,21 +200,14 @@ def applied(
         apply(requests, force=force, progress=context.progress),
         key=lambda one: one.lock.source.tree != "vllm",
     )
-    main, *beside = done
-    main_request = main.request
-    return Locked(
-        main_request.target / LOCK_FILE,
-        main.lock,
-        main_request.plan,
-        main_request.target,
-        partial(_documents, context, main_request.transaction.tree, main_request.plan),
-        {
-            one.request.target / LOCK_FILE: _beside(
-                one.lock, one.request.plan, one.request.transaction.tree
-            )
-            for one in beside
-        },
-    )
+    main, *others = [(one.lock, one.request) for one in done]
+    beside = {
+        one.target / LOCK_FILE: _beside(lock, one.plan, one.transaction.tree)
+        for lock, one in others
+    }
+    lock, own = main
+    documents = partial(_documents, context, own.transaction.tree, own.plan)
+    return Locked(own.target / LOCK_FILE, lock, own.plan, own.target, documents, beside)
 
 
 def _beside(lock: LockFile, plan: Plan, tree: Tree) -> TreePayload:

@@ -24,10 +24,10 @@ _Wanted = tuple[str, str, str]
 
 
 class UpstreamHistory(Protocol):
-    """The commits between two releases. `said` names the place that they are read from."""
+    """The commits between two releases. `description` names the place that they are read from."""
 
     @property
-    def said(self) -> str: ...
+    def description(self) -> str: ...
 
     def changes(self, path: str) -> Sequence[FileRevision]:
         """Return what commits make of a file, the oldest first."""

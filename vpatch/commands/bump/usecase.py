@@ -167,7 +167,7 @@ def _report(context: Context, recipes: Sequence[str], to: str, commits: CommitsF
             patches = tuple(_patches(context, jobs[0], target, old, new))
             if history is not None:
                 patches = with_commits(patches, history)
-            asked = None if history is None else history.said
+            asked = None if history is None else history.description
             bumps.append(RecipeBump(name, old.pin, new.pin, patches, others, asked))
     return BumpReport(tuple(bumps), tuple(idle))
 

@@ -47,7 +47,7 @@ class ProofJob(EngineJob):
 
     def run(self, folder: Path) -> ProofAnswer:
         with self.opened() as engine:
-            own = None if engine.made else engine
+            own = None if engine.is_managed else engine
             try:
                 if own is not None:
                     refuse_unfit(own)

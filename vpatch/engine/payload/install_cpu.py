@@ -86,12 +86,11 @@ def install_alone(line: str) -> None:
     """Install a package alone; where the index has no build for the CPU, take the plain one."""
     tell(f"pip install {line}")
     plain = re.sub(r"\+[\w.]+", "", line)
-    if plain == line:
-        pip("install", "--no-deps", line)
-        return
     try:
         pip("install", "--no-deps", line)
     except subprocess.CalledProcessError:
+        if plain == line:
+            raise
         tell(f"pip install {plain}, as there is no {line}")
         pip("install", "--no-deps", plain)
 

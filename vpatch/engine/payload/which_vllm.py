@@ -112,10 +112,6 @@ def seen(spec: Any) -> Any:
     return (spec.origin, f"{kind.__module__}.{kind.__qualname__}")
 
 
-def plain_spec(name: str, folder: str) -> Any:
-    return seen(importlib.machinery.PathFinder.find_spec(name, [folder]))
-
-
 def live_spec(name: str, folder: str) -> tuple[str, Any]:
     """Ask as an import does: each finder in turn. Return who answered, and what."""
     for finder in list(sys.meta_path):
@@ -165,7 +161,8 @@ def main() -> None:
         starting=[*codes, *customising(path)],
     )
     listed = modules(places[0]) if places else []
-    expected = {one: plain_spec(*one) for one in listed}
+    find = importlib.machinery.PathFinder.find_spec
+    expected = {(name, folder): seen(find(name, [folder])) for name, folder in listed}
     functions = machinery()
     # From here on, the environment's own code runs.
     sys.path[:] = before
