@@ -31,9 +31,9 @@ def diff(
         UsageError: the checkout has no such patch, or needs it no more, or no lock is found.
         VpatchError: the source cannot be read, or the code of a patch is not trusted.
     """
-    with _committed(context, ids, version, checkout) as made:
-        pairs = [made.pair(patch_id) for patch_id in ids] or [(made.base, made.line[-1])]
-        return [git.diff(made.repository, *pair) for pair in pairs]
+    with _committed(context, ids, version, checkout) as series:
+        pairs = [series.pair(patch_id) for patch_id in ids] or [(series.base, series.line[-1])]
+        return [git.diff(series.repository, *pair) for pair in pairs]
 
 
 def write_series(
@@ -56,10 +56,12 @@ def write_series(
         VpatchError: as `diff`.
     """
     _refuse_other(folder)
-    with _committed(context, ids, version, checkout) as made:
-        chosen = [patch_id for patch_id in made.commits if not ids or patch_id in ids]
+    with _committed(context, ids, version, checkout) as series:
+        chosen = [patch_id for patch_id in series.commits if not ids or patch_id in ids]
         files = {
-            f"{number:04}-{patch_id}{_SUFFIX}": git.mail(made.repository, made.commits[patch_id])
+            f"{number:04}-{patch_id}{_SUFFIX}": git.mail(
+                series.repository, series.commits[patch_id]
+            )
             for number, patch_id in enumerate(chosen, start=1)
         }
     _replace(folder, {**files, _SERIES: "".join(f"{name}\n" for name in files).encode()})
@@ -145,8 +147,8 @@ def _committed(
                 hint=f"choose among: {', '.join(known) or 'none'}",
                 code="checkout.no-such-patch",
             )
-    with planned_again(context, lock) as (tree, made), tempfile.TemporaryDirectory() as folder:
-        taken = [decision.patch.id for decision in made.taken]
+    with planned_again(context, lock) as (tree, plan), tempfile.TemporaryDirectory() as folder:
+        taken = [decision.patch.id for decision in plan.taken]
         missing = [patch_id for patch_id in ids if patch_id not in taken]
         if missing:
             raise UsageError(
@@ -157,5 +159,5 @@ def _committed(
         repository, base = tree.base_repository(context.progress)
         scratch = Path(folder) / "repo"
         git.create_checkout(scratch, repository, base, [])
-        commits = git.add_commits(scratch, base, commits_of(made))
+        commits = git.add_commits(scratch, base, commits_of(plan))
         yield _Committed(scratch, base, dict(zip(taken, commits, strict=True)))

@@ -102,8 +102,8 @@ def judge(
 def _curing(
     advisory: Advisory, by_name: Mapping[str, Sequence[tuple[Decision, Cured]]]
 ) -> dict[str, tuple[Decision, Cured]]:
-    found = [pair for name in sorted(advisory.names) for pair in by_name.get(name, ())]
-    return {decision.patch.id: (decision, resolves) for decision, resolves in found}
+    pairs = [pair for name in sorted(advisory.names) for pair in by_name.get(name, ())]
+    return {decision.patch.id: (decision, resolves) for decision, resolves in pairs}
 
 
 def _finding(
@@ -116,8 +116,8 @@ def _finding(
 ) -> AuditFinding:
     version = plan.pin.version
     claimed = advisory.covers(version) if version else None
-    said = [resolves.severity for _, resolves in curing.values() if resolves.severity]
-    severity = advisory.severity or (said[0] if said else None)
+    severities = [resolves.severity for _, resolves in curing.values() if resolves.severity]
+    severity = advisory.severity or (severities[0] if severities else None)
     if not curing:
         status = Status.NOT_AFFECTED if claimed is False else Status.UNKNOWN
         reason = advisory.not_carried or "vpatch has no patch for it"

@@ -145,12 +145,12 @@ def _releases(
         plans = plans_for(context, jobs, findings_for="none", each_alone=True)
     return [
         AuditedTree(
-            _named(made),
-            made,
+            _named(plan),
+            plan,
             carried=_carried_by(context, job),
             next_options=("--vllm", version, "--security", "all"),
         )
-        for version, job, made in zip(versions, jobs, plans, strict=True)
+        for version, job, plan in zip(versions, jobs, plans, strict=True)
     ]
 
 
@@ -169,26 +169,26 @@ def _recipe(context: Context, recipe: str, patches: Sequence[Patch]) -> AuditedT
         one for one in selection.resolve(request, context.library) if one.spec.tree == "vllm"
     )
     with context.tree(job.spec, job.expected_digest) as tree:
-        made = planned(context, job.patches, tree, to_write=True)
-        refuse_stopping([made], asked_for=False, strict=job.strict)
-        found, carried = _patched(context, tree, made, patches)
+        plan = planned(context, job.patches, tree, to_write=True)
+        refuse_stopping([plan], asked_for=False, strict=job.strict)
+        audited, carried = _patched(context, tree, plan, patches)
     options = ("--recipe", recipe, "--security", "all")
-    subject = f"recipe {recipe}: {_named(found)}"
-    return AuditedTree(subject, found, carried=carried, next_options=options)
+    subject = f"recipe {recipe}: {_named(audited)}"
+    return AuditedTree(subject, audited, carried=carried, next_options=options)
 
 
 def _patched(
-    context: Context, tree: Tree, made: Plan, patches: Sequence[Patch]
+    context: Context, tree: Tree, plan: Plan, patches: Sequence[Patch]
 ) -> tuple[Plan, tuple[Patch, ...]]:
     """Decide on a tree as a plan leaves it; also return the patches that it carries then."""
-    after = patched_tree(tree, made)
+    after = patched_tree(tree, plan)
     return decide_each(context, patches, after), _known(context, after.carried)
 
 
 def documents_of(
     context: Context,
     tree: Tree,
-    made: Plan,
+    plan: Plan,
     forms: Sequence[str],
     *,
     distributions: tuple[tuple[str, str], ...] = (),
@@ -199,17 +199,17 @@ def documents_of(
     SOURCE_DATE_EPOCH says otherwise: the same inputs give the same bytes.
     """
     advisories = shipped_advisories()
-    found, carried = _patched(context, tree, made, _resolving(context))
-    findings = judge(advisories.all, found)
-    audited = AuditedTree(_named(found), found, findings, carried, distributions=distributions)
+    patched, carried = _patched(context, tree, plan, _resolving(context))
+    findings = judge(advisories.all, patched)
+    audited = AuditedTree(_named(patched), patched, findings, carried, distributions=distributions)
     result = AuditResult(advisories, (audited,))
     return {form: document_of(result, form, advisories.as_of) for form in forms}
 
 
 def _resolving(context: Context) -> list[Patch]:
     """The patches that resolve an advisory, and those that they require."""
-    found = [patch.id for patch in context.library.load_all() if patch.cures]
-    return selection.with_required(found, context.library)
+    ids = [patch.id for patch in context.library.load_all() if patch.cures]
+    return selection.with_required(ids, context.library)
 
 
 def _checkout(context: Context, folder: Path, patches: Sequence[Patch]) -> AuditedTree:
@@ -221,9 +221,9 @@ def _checkout(context: Context, folder: Path, patches: Sequence[Patch]) -> Audit
             code="checkout.no-lock",
         )
     with context.tree(FolderSpec("vllm", str(folder.absolute()))) as tree:
-        found = decide_each(context, patches, tree)
+        plan = decide_each(context, patches, tree)
         carried = _known(context, tree.carried)
-    return AuditedTree(f"checkout {folder}: {_named(found)}", found, carried=carried)
+    return AuditedTree(f"checkout {folder}: {_named(plan)}", plan, carried=carried)
 
 
 def _environment(context: Context, python: str, patches: Sequence[Patch]) -> AuditedTree:
@@ -246,7 +246,7 @@ def _environment(context: Context, python: str, patches: Sequence[Patch]) -> Aud
             code="engine.hidden-code",
         ) from error
     task.done()
-    tree = _tree(files, installed.release, str(installed.package))
+    tree = _memory_tree(files, installed.release, str(installed.package))
     plan = decide_each(context, patches, tree)
     names = tuple((one.normal_name, str(Version(one.version))) for one in installed.distributions)
     return AuditedTree(f"{python}: {_named(plan)}", plan, distributions=names)
@@ -270,22 +270,22 @@ def _image(context: Context, name: str, patches: Sequence[Patch]) -> AuditedTree
             )
         with docker.container(verified.image, ["true"]) as container:
             code = container.files(verified.package, ".py") or {}
-            said = _VERSION.search(code.get(_VERSION_FILE, b""))
+            version = _VERSION.search(code.get(_VERSION_FILE, b""))
             release = verified.lock.source.version or ""
-            versions = {release, f"{release}+cpu", *([said[1].decode()] if said else [])}
+            versions = {release, f"{release}+cpu", *([version[1].decode()] if version else [])}
             distributions = _distributions(container, PurePosixPath(verified.package), versions)
     files = {f"vllm/{path}": content for path, content in code.items()}
     lock = verified.lock
     carried = frozenset(patch.id for patch in lock.patches) | frozenset(lock.carried)
-    tree = _tree(files, lock.source.version, name, carried)
-    found = decide_each(context, patches, tree)
-    subject = f"image {name}: {_named(found)}"
+    tree = _memory_tree(files, lock.source.version, name, carried)
+    plan = decide_each(context, patches, tree)
+    subject = f"image {name}: {_named(plan)}"
     return AuditedTree(
         subject,
-        found,
+        plan,
         carried=_known(context, carried),
         image=(name, verified.image),
-        installed=said[1].decode() if said else None,
+        installed=version[1].decode() if version else None,
         distributions=distributions,
     )
 
@@ -297,15 +297,15 @@ def _distributions(
 
     To list a folder of packages would read all that is in it, so the likely names are tried.
     """
-    found: dict[tuple[str, str], None] = {}
+    names: dict[tuple[str, str], None] = {}
     for name, version in product(_NAMES, sorted(versions)):
         info = f"{name}-{version}.dist-info/METADATA"
         text = container.read(str(package.parent / info))
         if text is not None:
             head = BytesHeaderParser().parsebytes(text)
             # As a scanner reads it, which does not go by the name of the folder.
-            found[str(head["Name"]), str(head["Version"])] = None
-    return tuple(found)
+            names[str(head["Name"]), str(head["Version"])] = None
+    return tuple(names)
 
 
 def _known(context: Context, ids: Iterable[str]) -> tuple[Patch, ...]:
@@ -313,16 +313,15 @@ def _known(context: Context, ids: Iterable[str]) -> tuple[Patch, ...]:
     return tuple(context.library.load(sorted({*ids} & context.library.patches.keys())))
 
 
-def _tree(
+def _memory_tree(
     files: Mapping[str, bytes],
     version: str | None,
     origin: str,
     carried: frozenset[str] = frozenset(),
 ) -> MemoryTree:
-    return MemoryTree(
-        Pin("vllm", "folder", version, digest_of_files(files), origin), files, carried
-    )
+    pin = Pin("vllm", "folder", version, digest_of_files(files), origin)
+    return MemoryTree(pin, files, carried)
 
 
-def _named(made: Plan) -> str:
-    return f"{made.pin.tree} {made.pin.version or made.pin.ref or made.pin.origin}"
+def _named(plan: Plan) -> str:
+    return f"{plan.pin.tree} {plan.pin.version or plan.pin.ref or plan.pin.origin}"

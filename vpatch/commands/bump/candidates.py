@@ -72,45 +72,45 @@ def candidates(
 
 def _new_names(changed: Sequence[ChangedCode]) -> dict[str, str]:
     """The parts of qualified names that upstream renamed."""
-    found: dict[str, str] = {}
+    names: dict[str, str] = {}
     for one in changed:
         if one.kind == "renamed" and one.before and one.after:
             old, new = one.before.name.split("."), one.after.name.split(".")
             if len(old) == len(new):
-                found |= {a: b for a, b in zip(old, new, strict=True) if a != b}
-    return found
+                names |= {a: b for a, b in zip(old, new, strict=True) if a != b}
+    return names
 
 
 def _patterns_of(split: Mapping[str, str]) -> dict[str, str]:
     """How `within` may name the definitions: by qualified names, or by a glob for any class."""
-    found: dict[str, str] = {}
+    patterns: dict[str, str] = {}
     for old, new in split.items():
-        found[old] = new
+        patterns[old] = new
         if "." in old:
-            found[f"*.{old.rpartition('.')[2]}"] = f"*.{new.rpartition('.')[2]}"
-    return found
+            patterns[f"*.{old.rpartition('.')[2]}"] = f"*.{new.rpartition('.')[2]}"
+    return patterns
 
 
 def _with_further_arguments(text: str) -> Iterator[ChangedDeclaration]:
     """Let a call of a pattern have further arguments, which a rewrite keeps."""
     lines = text.splitlines(keepends=True)
     for number, line in enumerate(lines):
-        found = _PATTERN.match(line.rstrip("\n"))
-        if found is None or found["key"] != "find":
+        match = _PATTERN.match(line.rstrip("\n"))
+        if match is None or match["key"] != "find":
             continue
         # `rewrite` is mostly the next line; it has the same call at the same place.
         other = _PATTERN.match(lines[number + 1].rstrip("\n")) if number + 1 < len(lines) else None
         rewrite = other if other is not None and other["key"] == "rewrite" else None
-        for place, code in enumerate(_opened(_code(found))):
-            changed = [_with_code(found, code)]
+        for place, code in enumerate(_opened(_code(match))):
+            changed = [_with_code(match, code)]
             if rewrite is not None:
                 rewritten = list(_opened(_code(rewrite)))
                 if place >= len(rewritten):
                     continue
                 changed.append(_with_code(rewrite, rewritten[place]))
             rest = lines[number + len(changed) :]
-            said = f"upstream added an argument: find {code}"
-            yield ChangedDeclaration(said, "".join([*lines[:number], *changed, *rest]))
+            change = f"upstream added an argument: find {code}"
+            yield ChangedDeclaration(change, "".join([*lines[:number], *changed, *rest]))
 
 
 def _code(line: re.Match[str]) -> str:

@@ -43,14 +43,14 @@ def changed_code(old: ReleaseSide, new: ReleaseSide) -> list[ChangedCode]:
     """
     if old.decision.state is new.decision.state and new.decision.state in _DONE:
         return []
-    made = {path: changed_definitions(path, c) for path, c in _changes(old.decision)}
+    patched = {path: changed_definitions(path, c) for path, c in _changes(old.decision)}
     names = {*_names_of(old.decision), *_names_of(new.decision)}
     before, after = (sorted(_all_of(side, names)) for side in (old, new))
-    edited = {(path, one.name) for path, found in made.items() for one in found}
+    edited = {(path, one.name) for path, found in patched.items() for one in found}
     for path, change in _changes(new.decision):
         edited |= {(path, one.name) for one in changed_definitions(path, change)}
     pairs = list(_paired(before, after, old.view, new.view))
-    found = [_changed(*pair, edited, made, old, new) for pair in pairs]
+    found = [_changed(*pair, edited, patched, old, new) for pair in pairs]
     return sorted(found, key=lambda one: (not one.edited, one.kind == "moved", one.name))
 
 
@@ -83,8 +83,8 @@ def _names_of(decision: Decision) -> Iterator[str]:
 
 
 def _all_of(side: ReleaseSide, names: Iterable[str]) -> Iterator[_ReadCode]:
-    found = definitions_read([], {}, names, side.view)
-    for key, digest in combined(_definitions(side.decision), found).items():
+    definitions = definitions_read([], {}, names, side.view)
+    for key, digest in combined(_definitions(side.decision), definitions).items():
         yield _ReadCode(key.partition("::")[0], plain_name(key), digest)
 
 
@@ -107,11 +107,11 @@ def _paired(
             after.remove(best)
             yield one, best
             continue
-        found = None if one.is_statement else successor(place, old, new)
-        if found is None:
+        heir_place = None if one.is_statement else successor(place, old, new)
+        if heir_place is None:
             yield one, None
             continue
-        heir = _ReadCode(found.path, found.name, _digest(found, new))
+        heir = _ReadCode(heir_place.path, heir_place.name, _digest(heir_place, new))
         after[:] = [o for o in after if (o.path, o.name) != (heir.path, heir.name)]
         yield one, heir
     yield from ((None, one) for one in after)
@@ -121,15 +121,15 @@ def _take(
     before: list[_ReadCode], after: list[_ReadCode], key: Callable[[_ReadCode], Hashable]
 ) -> list[tuple[_ReadCode, _ReadCode]]:
     """Take out of both lists what has the same key; one without a key stays."""
-    found: list[tuple[_ReadCode, _ReadCode]] = []
+    pairs: list[tuple[_ReadCode, _ReadCode]] = []
     for one in list(before):
         own = key(one)
         other = next((o for o in after if own is not None and key(o) == own), None)
         if other is not None:
             before.remove(one)
             after.remove(other)
-            found.append((one, other))
-    return found
+            pairs.append((one, other))
+    return pairs
 
 
 def _changes(decision: Decision) -> Iterator[tuple[str, Change]]:
@@ -141,7 +141,7 @@ def _changed(
     before: _ReadCode | None,
     after: _ReadCode | None,
     edited: set[tuple[str, str]],
-    made: Mapping[str, Sequence[Definition]],
+    patched_code: Mapping[str, Sequence[Definition]],
     old: ReleaseSide,
     new: ReleaseSide,
 ) -> ChangedCode:
@@ -153,7 +153,9 @@ def _changed(
         kind = "renamed"
     else:
         kind = "moved" if before.digest == after.digest else "changed"
-    patched, ours = _patched(before, old, made.get(before.path, ())) if before else (None, ())
+    patched, ours = (
+        _patched(before, old, patched_code.get(before.path, ())) if before else (None, ())
+    )
     return ChangedCode(
         kind,  # type: ignore[arg-type]
         any((one.path, one.name) in edited for one in (before, after) if one),
@@ -165,23 +167,23 @@ def _changed(
 
 
 def _digest(place: CodePlace, view: View) -> str:
-    found = view.outline(place.path)
-    return next(o.digest for o in found if (o.name, o.first) == (place.name, place.first))
+    definitions = view.outline(place.path)
+    return next(o.digest for o in definitions if (o.name, o.first) == (place.name, place.first))
 
 
 def _place(one: _ReadCode, view: View) -> CodePlace:
     """The code of a definition: of those with its name, the one with its digest."""
-    found = [o for o in view.outline(one.path) if o.name == one.name]
-    exact = next((o for o in found if o.digest == one.digest), found[0])
+    candidates = [o for o in view.outline(one.path) if o.name == one.name]
+    exact = next((o for o in candidates if o.digest == one.digest), candidates[0])
     return place_of(one.path, view.pristine(one.path) or b"", exact)
 
 
 def _patched(
-    one: _ReadCode, old: ReleaseSide, made: Sequence[Definition]
+    one: _ReadCode, old: ReleaseSide, definitions: Sequence[Definition]
 ) -> tuple[CodePlace | None, tuple[str, ...]]:
     """What a patch makes of a definition, and the difference; earlier patches are in both."""
     change = old.decision.changes.get(one.path)
-    own = [o for o in made if o.name == one.name]
+    own = [o for o in definitions if o.name == one.name]
     if change is None or change.before is None or not own:
         return None, ()
     after = place_of(one.path, change.after, own[0])

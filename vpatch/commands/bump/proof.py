@@ -60,15 +60,15 @@ def prove(
     changed = {one.id: one for one in report.patches if one.verdict is not Verdict.KEEP}
     steps = [step for one in changed.values() for step in _examples(context, one)]
     version = report.recipes[0].new.version or ""
-    found = engine or _cached_engine(context, version)
-    if found is None:
+    chosen = engine or _cached_engine(context, version)
+    if chosen is None:
         reason = f"vpatch engine --vllm {version} makes an engine"
         steps.append(ProofStep("behaviour tests and smoke plans", "not run", reason))
         return steps
     try:
-        steps += _behaviour(context, changed, found, version)
+        steps += _behaviour(context, changed, chosen, version)
         for name in names.values():
-            steps += _smoke(context, name, found)
+            steps += _smoke(context, name, chosen)
     except VpatchError as error:
         if engine is not None or not _is_lacking(error):
             raise
@@ -118,8 +118,8 @@ def _examples(context: Context, one: PatchBump) -> Iterator[ProofStep]:
 
 def _cached_engine(context: Context, version: str) -> str | None:
     kinds = ("cuda", "cpu") if this_machine().gpus else ("cpu",)
-    made = (kind for kind in kinds if has_engine(KINDS[kind], version, context.cache.folder))
-    return next(made, None)
+    cached = (kind for kind in kinds if has_engine(KINDS[kind], version, context.cache.folder))
+    return next(cached, None)
 
 
 def _behaviour(

@@ -94,5 +94,5 @@ def _holds(
 def _decision(context: Context, patch: Patch, tree: Tree) -> Decision:
     """The decision on a patch after what it requires."""
     others = [p for p in with_required([patch.id], context.library) if p.id != patch.id]
-    made = plan([*others, patch], tree, findings_for="none")
-    return next(d for d in made.decisions if d.patch.id == patch.id)
+    decisions = plan([*others, patch], tree, findings_for="none")
+    return next(d for d in decisions.decisions if d.patch.id == patch.id)

@@ -106,16 +106,16 @@ def _wanted(
     )
 
 
-def _without_patches(lines: list[str], node: Any, left: Sequence[str]) -> None:
+def _without_patches(lines: list[str], node: Any, remaining: Sequence[str]) -> None:
     """Take patches out of the list. A line that goes is emptied, so that the others stay."""
     patches = node["patches"]
     if patches.fa.flow_style():
-        _set_flow(lines, patches.lc.line, patches.lc.col, f"[{', '.join(left)}]")
+        _set_flow(lines, patches.lc.line, patches.lc.col, f"[{', '.join(remaining)}]")
         return
     for number, patch in enumerate(patches):
-        if patch not in left:
+        if patch not in remaining:
             lines[patches.lc.item(number)[0]] = ""
-    if not left:
+    if not remaining:
         lines[node.lc.key("patches")[0]] = ""
 
 
@@ -133,11 +133,11 @@ def _set_flow(lines: list[str], line: int, col: int, text: str) -> None:
 def _set(lines: list[str], at: tuple[int, int], value: str) -> None:
     """Replace the value at a place by another one, in the same quotes."""
     line, col = at
-    found = _VALUE.match(lines[line], col)
-    if found is None:
+    match = _VALUE.match(lines[line], col)
+    if match is None:
         return
-    quote = found[0][0] if found[0][0] in "'\"" else ""
-    lines[line] = f"{lines[line][:col]}{quote}{value}{quote}{lines[line][found.end() :]}"
+    quote = match[0][0] if match[0][0] in "'\"" else ""
+    lines[line] = f"{lines[line][:col]}{quote}{value}{quote}{lines[line][match.end() :]}"
 
 
 def _read(text: str) -> RecipeDeclaration | None:

@@ -47,7 +47,7 @@ def split_off(changed: Iterable[ChangedCode], old: View, new: View) -> dict[str,
     Exactly one function is new in the file and has the lines that the patch edits, and the
     definition itself lost some of them.
     """
-    found: dict[str, str] = {}
+    successors: dict[str, str] = {}
     for one in changed:
         lines, enough = _edited_lines(one.ours)
         if one.before is None or one.after is None or one.kind != "changed" or not lines:
@@ -60,8 +60,8 @@ def split_off(changed: Iterable[ChangedCode], old: View, new: View) -> dict[str,
         places = [place_of(path, text, o) for o in fresh]
         heirs = [p.name for p in places if len(lines & _stripped(p.lines)) >= enough]
         if len(heirs) == 1:
-            found[one.before.name] = heirs[0]
-    return found
+            successors[one.before.name] = heirs[0]
+    return successors
 
 
 def _edited_lines(ours: Sequence[str]) -> tuple[set[str], int]:
@@ -113,10 +113,10 @@ def _files(gone: CodePlace, new: View) -> list[str]:
     last = gone.name.rpartition(".")[2].encode()
     words = sorted(set(_WORD.findall("\n".join(gone.lines).encode())), key=len)[-_WORDS:]
     rest = [word for word in words if word != last]
-    found = set(new.holding([frozenset([last])], None))
+    paths = set(new.holding([frozenset([last])], None))
     if len(rest) >= _WORDS // 2:
-        found.update(new.holding([frozenset(rest)], None))
-    texts = {path: new.pristine(path) or b"" for path in found - {gone.path}}
+        paths.update(new.holding([frozenset(rest)], None))
+    texts = {path: new.pristine(path) or b"" for path in paths - {gone.path}}
     held = {path: sum(word in text for word in words) for path, text in texts.items()}
     likely = [path for path, count in held.items() if count * 2 >= len(words)]
     likely.sort(key=lambda path: (-held[path], path))

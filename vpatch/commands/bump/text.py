@@ -70,8 +70,8 @@ def print_written(written: WrittenBump, pull: str | None) -> None:
     click.echo(f"branch {written.branch}  {written.commit[:12]}")
     for line in (*written.subjects, *written.kept):
         _print_wrapped(line, "  ")
-    left = [step for step in written.proof if step.outcome == "not run"]
-    then = ", then run what was not run" if left or not written.proof else ""
+    untested = [step for step in written.proof if step.outcome == "not run"]
+    then = ", then run what was not run" if untested or not written.proof else ""
     click.echo(f"next: git switch {written.branch}{then}")
     if pull is not None:
         _print_wrapped(pull, "")

@@ -45,8 +45,8 @@ def list_entries(*, as_json: bool) -> CommandResult | ExitCode:
     for name, size in engines.items():
         click.echo(f"{name:<28} {size / 1e6:8.1f} MB")
     for overlay in overlays:
-        kept = "  kept: --print-env printed its path" if overlay.is_kept else ""
-        click.echo(f"{overlay.name:<28} {overlay.size / 1e6:8.1f} MB{kept}")
+        remark = "  kept: --print-env printed its path" if overlay.is_kept else ""
+        click.echo(f"{overlay.name:<28} {overlay.size / 1e6:8.1f} MB{remark}")
     for kind, size in kinds.items():
         click.echo(f"{kind:<28} {size / 1e6:8.1f} MB  {KINDS[kind]}")
     sizes = [e.size for e in entries] + [one.size for one in overlays]

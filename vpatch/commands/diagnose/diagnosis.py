@@ -165,7 +165,7 @@ def symptom_verdicts(
     The second value says why it is not known, where it is not.
     """
     ids = tuple(patch.id for patch in patches if "vllm" in patch.declaration.needed_in)
-    found = {
+    verdicts = {
         patch.id: SymptomVerdict(
             patch, _joined(_NOT_KNOWN if patch.id in ids else None, _plugins(patch))
         )
@@ -173,7 +173,7 @@ def symptom_verdicts(
     }
     note = None if vllm else _unclear(printed)
     if note or not ids:
-        return list(found.values()), note
+        return list(verdicts.values()), note
     asked = vllm or release_of(printed[0]) or ""
     try:
         (job,) = selection.resolve(
@@ -181,21 +181,21 @@ def symptom_verdicts(
         )
         with context.tree(job.spec) as tree:
             # As `vpatch apply --patch` would find each: the others do not meet it.
-            made = planned(context, job.patches, tree, to_write=False, alone=ids)
+            plan = planned(context, job.patches, tree, to_write=False, alone=ids)
     except VpatchError as error:
         if vllm:
             raise
         # The log named this version, not the user. The user still sees what was found.
-        return list(found.values()), f"what vLLM {asked} needs cannot be told: {error}"
+        return list(verdicts.values()), f"what vLLM {asked} needs cannot be told: {error}"
     usual = selection.resolve(selection.Request(asked), context.library)[0]
-    for decision in made.decisions:
-        if decision.patch.id in found:
+    for decision in plan.decisions:
+        if decision.patch.id in verdicts:
             run = _next(context, decision, usual, asked)
-            says = _says(decision, made.pin, usual, printed)
-            found[decision.patch.id] = SymptomVerdict(
+            says = _says(decision, plan.pin, usual, printed)
+            verdicts[decision.patch.id] = SymptomVerdict(
                 decision.patch, says, decision.state, decision.reason, run
             )
-    return list(found.values()), None
+    return list(verdicts.values()), None
 
 
 def _unclear(printed: Sequence[str]) -> str | None:

@@ -67,12 +67,15 @@ class Journal:
                 raise
             shutil.copy2(source, staged)
 
+    def add(self, step: Step) -> None:
+        self._steps.append(step)
+
     def remove(self, path: str) -> None:
-        self._steps.append({"remove": path})
+        self.add({"remove": path})
 
     def remove_folder(self, path: str) -> None:
         """Remove a folder if it is empty then."""
-        self._steps.append({"remove-folder": path})
+        self.add({"remove-folder": path})
 
     def commit(self) -> None:
         """Do all steps. A kill from here on is finished by `recover`."""
@@ -90,8 +93,19 @@ class Journal:
     def _staged(self, path: str) -> Path:
         self._aside.mkdir(exist_ok=True)
         name = f"{len(self._steps)}"
-        self._steps.append({"put": path, "from": name})
+        self.add({"put": path, "from": name})
         return self._aside / name
+
+
+@contextmanager
+def journal_of(site: Path, info: Path) -> Iterator[Journal]:
+    """Open a journal that the end of the block commits; an error leaves nothing of it."""
+    journal = Journal(site, info)
+    try:
+        yield journal
+        journal.commit()
+    finally:
+        journal.discard()
 
 
 def journal_text(steps: Sequence[Step]) -> str:

@@ -26,14 +26,14 @@ def with_version(text: bytes, name: WheelName, version: str, where: str) -> byte
     Raises:
         WheelMetadataError: the text has not exactly one version, or another one than its wheel.
     """
-    found = [*_lines(text, b"Version")]
-    if len(found) != 1 or not _same(found[0][1], name.version):
+    matches = [*_lines(text, b"Version")]
+    if len(matches) != 1 or not _same(matches[0][1], name.version):
         raise WheelMetadataError(
             f"METADATA does not say the version {name.version}",
             where=where,
             hint="give the wheel the name that it has on the index",
         )
-    (start, end), _ = found[0]
+    (start, end), _ = matches[0]
     return text[:start] + version.encode() + text[end:]
 
 

@@ -59,13 +59,13 @@ def _of_overlay(vllm: VerifiedOverlay) -> str:
 
 def _compared(vllm: VerifiedVllm | VerifiedOverlay, doubt: str) -> str:
     """Return the numbers of files, by what vouches for them; `doubt` says what does for a patch."""
-    found = vllm.found if isinstance(vllm, VerifiedVllm) else vllm.base.found
+    installed = vllm.found if isinstance(vllm, VerifiedVllm) else vllm.base.found
     patched, as_released = len(vllm.patched), len(vllm.as_released)
     others, only_record = len(vllm.other_files), len(vllm.only_record)
     it = "it" if patched == 1 else "them"
     parts = {
         f"{_are(patched, 'file')} {doubt or f'as the patches make {it}'}": patched,
-        f"{_are(as_released, 'source file')} as in the release {found.release}": as_released,
+        f"{_are(as_released, 'source file')} as in the release {installed.release}": as_released,
         f"{_are(others, 'source file')} not, and {_verb(others)} {_named(others)}": others,
         f"{_are(only_record, 'further file')} {_named(only_record)}": only_record,
     }

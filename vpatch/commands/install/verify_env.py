@@ -167,7 +167,7 @@ def _patches_in(context: Context, tree: CachedTree, verified: VerifiedVllm) -> t
     if not touching:
         return ()
     there = ChangedTree(tree, changed, frozenset())
-    made = planned(
+    plan = planned(
         context,
         touching,
         there,
@@ -175,4 +175,4 @@ def _patches_in(context: Context, tree: CachedTree, verified: VerifiedVllm) -> t
         findings_for="none",
         alone=[patch.id for patch in touching],
     )
-    return tuple(d.patch.id for d in made.decisions if d.state in _IN_IT)
+    return tuple(d.patch.id for d in plan.decisions if d.state in _IN_IT)

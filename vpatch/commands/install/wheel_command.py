@@ -62,19 +62,21 @@ def command(
     vpatch replaces Python files of the package vllm, after it has compared them with the release's.
     It refuses patches that change what is compiled.
     """
-    made = wheel(context, request, WheelOptions(output_dir, file, distribution))
+    patched = wheel(context, request, WheelOptions(output_dir, file, distribution))
     if as_json:
-        return CommandResult(WheelOutput.model_validate(made))
-    _print(made)
+        return CommandResult(WheelOutput.model_validate(patched))
+    _print(patched)
     return ExitCode.CLEAN
 
 
-def _print(made: MadeWheel) -> None:
-    lock = made.laid.lock
-    changed = f"{counted(len(made.laid.changes), 'file')} of {counted(len(lock.patches), 'patch')}"
-    click.echo(f"{made.official}  sha256:{made.official_sha256[:_DIGITS]}")
-    for path in made.other_files:
+def _print(patched: MadeWheel) -> None:
+    lock = patched.laid.lock
+    changed = (
+        f"{counted(len(patched.laid.changes), 'file')} of {counted(len(lock.patches), 'patch')}"
+    )
+    click.echo(f"{patched.official}  sha256:{patched.official_sha256[:_DIGITS]}")
+    for path in patched.other_files:
         click.echo(f"  not as in the release, and left as it is: {path}")
-    click.echo(f"{made.path}")
-    click.echo(f"  {changed}, version {made.version}")
-    click.echo(f"{made.statement}")
+    click.echo(f"{patched.path}")
+    click.echo(f"  {changed}, version {patched.version}")
+    click.echo(f"{patched.statement}")

@@ -45,7 +45,7 @@ class PatchedRun:
         is_made: whether the overlay is there.
         variables: what the command is given beside the user's environment.
         environment: all that the command is given.
-        kept: the overlay while it is held; None where it was only looked for.
+        kept_overlay: the overlay while it is held; None where it was only looked for.
     """
 
     command: FoundCommand | None
@@ -55,7 +55,7 @@ class PatchedRun:
     is_made: bool
     variables: Mapping[str, str]
     environment: Mapping[str, str]
-    kept: KeptOverlay | None
+    kept_overlay: KeptOverlay | None
 
     @property
     def files(self) -> list[str]:
@@ -91,15 +91,15 @@ def patched_run(
     job = _selected(context, request)
     record = recall(context, job, base, environment)
     _require_trust(context, job, is_known=record is not None)
-    kept = _opened(context, record) if record is not None and make else None
-    if record is None or (make and kept is None):
+    kept_overlay = _opened(context, record) if record is not None and make else None
+    if record is None or (make and kept_overlay is None):
         # What was found before needs neither the tree nor libcst.
         from vpatch.commands.run.decision import decided  # noqa: PLC0415
 
         record, made_of = decided(context, job, base, environment)
         remember(context, job, base, environment, record)
         if make:
-            kept = make_kept(context.cache.folder, made_of, context.progress)
+            kept_overlay = make_kept(context.cache.folder, made_of, context.progress)
     if command is not None and command.python == base:
         refuse_shadow(command.first, record.package)
     folder = overlay_folder(context.cache.folder, record.overlay)
@@ -107,9 +107,9 @@ def patched_run(
     variables = {"PYTHONPATH": os.pathsep.join(filter(None, folders))}
     if _writes_bytecode(record, environment):
         variables["PYTHONPYCACHEPREFIX"] = str(context.cache.answers("bytecode"))
-    is_made = kept is not None or patched_as_made(folder, record.patched)
+    is_made = kept_overlay is not None or patched_as_made(folder, record.patched)
     return PatchedRun(
-        command, base, record, folder, is_made, variables, environment | variables, kept
+        command, base, record, folder, is_made, variables, environment | variables, kept_overlay
     )
 
 
@@ -120,27 +120,27 @@ def _python(
         return find_python(typed, environment)
     if command is not None and command.is_python and command.python is not None:
         return command.python
-    found = default_python(environment)
-    if found is None:
+    default = default_python(environment)
+    if default is None:
         raise UsageError(
             "the command is not one of a Python, and the PATH has no python3",
             where=None if command is None else str(command.program),
             hint="say whose vLLM it uses: --python PYTHON",
             code="engine.no-python",
         )
-    return found
+    return default
 
 
 def _selected(context: Context, request: selection.Request) -> selection.Selection:
-    found = selection.resolve(request, context.library)
-    names = ", ".join(job.spec.tree for job in found)
+    jobs = selection.resolve(request, context.library)
+    names = ", ".join(job.spec.tree for job in jobs)
     if names != "vllm":
         raise UsageError(
             f"vpatch run patches vLLM alone, and this is {names}",
             hint="name a recipe with vLLM alone, or build an image: vpatch build-image",
             code="engine.several-trees",
         )
-    (job,) = found
+    (job,) = jobs
     if not isinstance(job.spec, PypiSpec):
         raise UsageError(
             "only a release can be compared with an installed vLLM, and this is another source",
@@ -172,11 +172,11 @@ def _require_trust(context: Context, job: selection.Selection, *, is_known: bool
 
 def _opened(context: Context, record: RunRecord) -> KeptOverlay | None:
     """Open the overlay of a record, unless it is not there, or its patched files are others."""
-    found = open_overlay(context.cache.folder, record.overlay, context.progress)
-    if found is not None and not patched_as_made(found.folder, record.patched):
-        found.lock.release()
+    overlay = open_overlay(context.cache.folder, record.overlay, context.progress)
+    if overlay is not None and not patched_as_made(overlay.folder, record.patched):
+        overlay.lock.release()
         return None
-    return found
+    return overlay
 
 
 def _writes_bytecode(record: RunRecord, environment: Mapping[str, str]) -> bool:
@@ -184,14 +184,14 @@ def _writes_bytecode(record: RunRecord, environment: Mapping[str, str]) -> bool:
 
     Nobody has it elsewhere for nothing: all that is imported is compiled once more then.
     """
-    told = ("PYTHONDONTWRITEBYTECODE", "PYTHONPYCACHEPREFIX")
-    return not any(map(environment.get, told)) and os.access(record.package.parent, os.W_OK)
+    variables = ("PYTHONDONTWRITEBYTECODE", "PYTHONPYCACHEPREFIX")
+    return not any(map(environment.get, variables)) and os.access(record.package.parent, os.W_OK)
 
 
 def _without_overlays(environment: dict[str, str]) -> dict[str, str]:
     """Leave out overlays that an outer `vpatch run` has put there, or --print-env."""
     entries = environment.get("PYTHONPATH", "").split(os.pathsep)
-    kept = os.pathsep.join(entry for entry in entries if not is_overlay(entry))
-    if kept:
-        return environment | {"PYTHONPATH": kept}
+    others = os.pathsep.join(entry for entry in entries if not is_overlay(entry))
+    if others:
+        return environment | {"PYTHONPATH": others}
     return {name: value for name, value in environment.items() if name != "PYTHONPATH"}

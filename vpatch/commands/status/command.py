@@ -11,7 +11,7 @@ from vpatch.commands.status.usecase import StatusRow, status
 from vpatch.console import render
 from vpatch.console.options import json_option, library_options, source_options, strict_option
 from vpatch.console.result import CommandResult
-from vpatch.errors import ExitCode, UsageError
+from vpatch.errors import ConflictingOptionsError, ExitCode
 from vpatch.planning.telling import told_in_full
 from vpatch.util.wrapping import line_width
 
@@ -54,10 +54,8 @@ def command(
     Ends with 1 if a patch cannot be applied, or if the code contradicts what a patch declares.
     """
     if every and request.vllm:
-        raise UsageError(
-            "--all and --vllm both name releases",
-            hint="give one of the two",
-            code="cli.conflicting-options",
+        raise ConflictingOptionsError(
+            "--all and --vllm both name releases", hint="give one of the two"
         )
     listed = list(dict.fromkeys(request.vllm.split(","))) if request.vllm else [None]
     patches = (why,) if why else request.patches
@@ -83,8 +81,7 @@ def command(
 
 def _note_unrecorded(context: Context, rows: list[StatusRow]) -> None:
     decisions = [d for row in rows for d in row.plan.decisions]
-    shaped = [d for d in decisions if d.shape is not None and not d.shape.is_on_record]
-    ids = sorted({d.patch.id for d in shaped})
+    ids = sorted({d.patch.id for d in decisions if d.shape and not d.shape.is_on_record})
     if ids:
         context.progress.note(
             f"not on record for any code: {', '.join(ids)} (vpatch test --record)"

@@ -12,7 +12,7 @@ from vpatch.commands.trust.usecase import paths_to_trust, revoke_trust, trust_pa
 from vpatch.console.options import json_option, open_context
 from vpatch.console.output import style
 from vpatch.console.result import CommandResult
-from vpatch.errors import ExitCode, UsageError
+from vpatch.errors import ConflictingOptionsError, ExitCode
 from vpatch.github.tokens import host_named
 from vpatch.trust.store import Content, Store, default_folder
 
@@ -64,11 +64,7 @@ def command(
     a real vLLM runs for this project.
     """
     if sum((show, listing, revoke)) > 1 or (listing and (paths or hosts)):
-        raise UsageError(
-            "these options exclude each other",
-            hint="give one of them",
-            code="cli.conflicting-options",
-        )
+        raise ConflictingOptionsError("these options exclude each other", hint="give one of them")
     context = open_context()
     store = Store(default_folder())
     if listing:
@@ -77,20 +73,20 @@ def command(
     if revoke:
         roots = paths or (() if hosts else (context.project.folder,))
         return _revoke(store, roots, names, as_json=as_json)
-    told = trust_paths(context, store, paths_to_trust(context, paths, hosts), record=not show)
+    trusted = trust_paths(context, store, paths_to_trust(context, paths, hosts), record=not show)
     for host in names if not show else ():
         store.add("host", host, "")
     if as_json:
         shown = [
             TrustedPathOutput(path=path, state=state, digest=one.digest, files=one.digests)
-            for path, state, one in told
+            for path, state, one in trusted
         ]
         return CommandResult(TrustOutput(paths=shown, hosts=names, records=[]))
-    for path, state, content in told:
+    for path, state, content in trusted:
         _print(path, state, content)
     for host in names:
         click.echo(f"{'would be trusted' if show else 'trusted'}  host {host}")
-    _print_end(len(told) + len(names), show=show)
+    _print_end(len(trusted) + len(names), show=show)
     return ExitCode.CLEAN
 
 

@@ -141,8 +141,8 @@ class WheelArchive:
 
     def _members(self) -> dict[str, WheelMember]:
         try:
-            with zipfile.ZipFile(self._file) as found:
-                infos, end = found.infolist(), found.start_dir
+            with zipfile.ZipFile(self._file) as archive:
+                infos, end = archive.infolist(), archive.start_dir
         except (zipfile.BadZipFile, NotImplementedError, ValueError, struct.error) as error:
             raise self._damaged(f"it is not a zip file: {error}") from error
         members: dict[str, WheelMember] = {}

@@ -28,6 +28,7 @@ from vpatch.errors import UsageError
 from vpatch.util.digest import digest_of
 from vpatch.util.files import replace_file
 from vpatch.util.os_errors import cannot_write
+from vpatch.util.plural import listed
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -41,7 +42,6 @@ if TYPE_CHECKING:
 
 _METADATA = "METADATA"
 _RECORD = "RECORD"
-_SHOWN = 10
 _HINT = "download the original wheel of that release again, or name another one with --wheel"
 # What a build writes anew; the release's archive has one of another build.
 _GENERATED = "vllm/_version.py"
@@ -87,8 +87,8 @@ class OfficialWheel:
         self.rows: Mapping[str, RecordRow] = parse_record(archive.read(record), self.where)
         self._compare_lists()
         paths = {p for p in laid.changes if p in archive.members}
-        found = {path: f"sha256:{archive.sha256_of(path)}" for path in sorted(paths)}
-        laid.refuse_others({p: found.get(p) for p in laid.changes}, self.where, _HINT)
+        digests = {path: f"sha256:{archive.sha256_of(path)}" for path in sorted(paths)}
+        laid.refuse_others({p: digests.get(p) for p in laid.changes}, self.where, _HINT)
         self.other_files: tuple[str, ...] = tuple(
             path
             for path, row in self.rows.items()
@@ -109,7 +109,7 @@ class OfficialWheel:
             pairs = zip(names, digests, strict=True)
             wrong = [n for n, sha256 in pairs if self.rows[n].sha256 != f"sha256:{sha256}"]
         if wrong:
-            raise self._wrong(f"RECORD has another digest of {_listed(sorted(wrong))}")
+            raise self._wrong(f"RECORD has another digest of {listed(sorted(wrong))}")
 
     def _refuse_another(self, laid: LaidOver) -> None:
         try:
@@ -143,18 +143,18 @@ class OfficialWheel:
         members = {n: m for n, m in self.archive.members.items() if not n.endswith("/")}
         unlisted = sorted(members.keys() - self.rows.keys())
         if unlisted:
-            raise self._wrong(f"RECORD does not list {_listed(unlisted)}")
+            raise self._wrong(f"RECORD does not list {listed(unlisted)}")
         missing = sorted(self.rows.keys() - members.keys())
         if missing:
-            raise self._wrong(f"RECORD lists {_listed(missing)}, and the wheel does not have it")
+            raise self._wrong(f"RECORD lists {listed(missing)}, and the wheel does not have it")
         own = f"{self.name.info}/{_RECORD}"
         bare = sorted(name for name in members if name != own and self.rows[name].sha256 is None)
         if bare:
-            raise self._wrong(f"RECORD has no sha256 digest of {_listed(bare)}")
+            raise self._wrong(f"RECORD has no sha256 digest of {listed(bare)}")
         sizes = {name: str(member.info.file_size) for name, member in members.items()}
         wrong = sorted(name for name in members if self.rows[name].size not in {"", sizes[name]})
         if wrong:
-            raise self._wrong(f"RECORD has another size of {_listed(wrong)}")
+            raise self._wrong(f"RECORD has another size of {listed(wrong)}")
 
     def _wrong(self, what: str) -> WheelRecordError:
         return WheelRecordError(what, where=self.where, hint=_HINT)
@@ -242,8 +242,3 @@ def _renamed(path: str, old: WheelName, new: WheelName) -> str:
         if path.startswith(f"{before}/"):
             return f"{after}{path.removeprefix(before)}"
     return path
-
-
-def _listed(names: list[str]) -> str:
-    more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
-    return ", ".join(names[:_SHOWN]) + more
