@@ -16,7 +16,7 @@ from vpatch.evidence.records import (
     TestOutcome,
     TestRuns,
 )
-from vpatch.evidence.smoke_report import machine_in_words
+from vpatch.evidence.smoke_report import heading_lines, machine_in_words
 from vpatch.evidence.subject import digest_of_subject
 from vpatch.util.digest import digest_of, short_digest
 from vpatch.util.visible import visible
@@ -117,9 +117,7 @@ def _lines(record: BehaviourTestRecord) -> Iterator[str]:
         ("Before: without the patch", record.runs.pristine),
         ("After: with the patch", record.runs.patched),
     ):
-        yield ""
-        yield f"### {heading}"
-        yield ""
+        yield from heading_lines(f"### {heading}")
         yield from _table(tests)
     for problem in record.problems:
         yield ""

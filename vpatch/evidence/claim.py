@@ -45,12 +45,8 @@ class Holder:
     def is_dead(self) -> bool:
         """Whether it is known to have ended."""
         here = _this_process()
-        can_tell = bool(here.boot) and (here.host, here.boot, here.processes) == (
-            self.host,
-            self.boot,
-            self.processes,
-        )
-        if not can_tell:
+        is_here = (self.host, self.boot, self.processes) == (here.host, here.boot, here.processes)
+        if not here.boot or not is_here:
             return False
         import psutil  # noqa: PLC0415 - of the extra `engine`
 

@@ -30,7 +30,7 @@ _PATTERN = re.compile(
 class ChangedDeclaration:
     """The text of a changed patch.yaml, and in words what was changed."""
 
-    said: str
+    change: str
     text: str
 
 
@@ -83,9 +83,8 @@ def _new_names(changed: Sequence[ChangedCode]) -> dict[str, str]:
 
 def _patterns_of(split: Mapping[str, str]) -> dict[str, str]:
     """How `within` may name the definitions: by qualified names, or by a glob for any class."""
-    patterns: dict[str, str] = {}
+    patterns = dict(split)
     for old, new in split.items():
-        patterns[old] = new
         if "." in old:
             patterns[f"*.{old.rpartition('.')[2]}"] = f"*.{new.rpartition('.')[2]}"
     return patterns
@@ -101,10 +100,10 @@ def _with_further_arguments(text: str) -> Iterator[ChangedDeclaration]:
         # `rewrite` is mostly the next line; it has the same call at the same place.
         other = _PATTERN.match(lines[number + 1].rstrip("\n")) if number + 1 < len(lines) else None
         rewrite = other if other is not None and other["key"] == "rewrite" else None
-        for place, code in enumerate(_opened(_code(match))):
+        for place, code in enumerate(_with_ellipses(_code(match))):
             changed = [_with_code(match, code)]
             if rewrite is not None:
-                rewritten = list(_opened(_code(rewrite)))
+                rewritten = list(_with_ellipses(_code(rewrite)))
                 if place >= len(rewritten):
                     continue
                 changed.append(_with_code(rewrite, rewritten[place]))
@@ -122,7 +121,7 @@ def _with_code(line: re.Match[str], code: str) -> str:
     return f"{line['before']}{quote}{code}{quote}\n"
 
 
-def _opened(pattern: str) -> Iterator[str]:
+def _with_ellipses(pattern: str) -> Iterator[str]:
     """The pattern with `...` as the last argument of a call, or as the last parameter."""
     # Python does not know metavariables. The offsets must stay.
     code = pattern.replace("$", "_")
@@ -165,40 +164,34 @@ def _with_variant(
     if "edits" not in document:
         return None
     lines = text.splitlines(keepends=True)
-    first, last = _lines_of("edits", lines, document)
+    first = document.lc.key("edits")[0]
+    last = _end_of(first, lines)
     edits = textwrap.dedent("".join(lines[first + 1 : last]))
     if not edits.strip():
         return None
     old, new = releases
     variants = "variants:\n"
-    for name, block in ((f"up to {old}", edits), (f"from {new}", _renamed(edits, names))):
+    for name, block in ((f"up to {old}", edits), (f"from {new}", _rename(edits, names))):
         variants += f"  - name: {name}\n    edits:\n{textwrap.indent(block, ' ' * 6)}"
     lines[first:last] = [variants]
-    concerns = document["concerns"]
-    both = [_plain(concerns), json.loads(_renamed(json.dumps(_plain(concerns)), names))]
+    concerns = _plain(document["concerns"])
+    both = [concerns, json.loads(_rename(json.dumps(concerns), names))]
     if both[0] != both[1]:
-        text = "".join(lines)
-        lines = text.splitlines(keepends=True)
+        lines = "".join(lines).splitlines(keepends=True)
         start = next(n for n, line in enumerate(lines) if line.startswith("concerns:"))
-        end = _end_of(start, lines)
-        lines[start:end] = [f"concerns: {json.dumps({'any': both})}\n"]
+        lines[start : _end_of(start, lines)] = [f"concerns: {json.dumps({'any': both})}\n"]
     return "".join(lines)
 
 
-def _lines_of(key: str, lines: Sequence[str], document: Any) -> tuple[int, int]:
-    """The lines of a key and of its value; the second one is the first that is not."""
-    first = document.lc.key(key)[0]
-    return first, _end_of(first, lines)
-
-
 def _end_of(first: int, lines: Sequence[str]) -> int:
+    """The first line after a key and its value."""
     last = first + 1
     while last < len(lines) and (lines[last][:1] in " \n-" or not lines[last].strip()):
         last += 1
     return last
 
 
-def _renamed(text: str, names: Mapping[str, str]) -> str:
+def _rename(text: str, names: Mapping[str, str]) -> str:
     for old, new in names.items():
         text = _name(old).sub(new, text)
     return text

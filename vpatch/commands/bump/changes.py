@@ -46,12 +46,11 @@ def changed_code(old: ReleaseSide, new: ReleaseSide) -> list[ChangedCode]:
     patched = {path: changed_definitions(path, c) for path, c in _changes(old.decision)}
     names = {*_names_of(old.decision), *_names_of(new.decision)}
     before, after = (sorted(_all_of(side, names)) for side in (old, new))
-    edited = {(path, one.name) for path, found in patched.items() for one in found}
-    for path, change in _changes(new.decision):
-        edited |= {(path, one.name) for one in changed_definitions(path, change)}
-    pairs = list(_paired(before, after, old.view, new.view))
-    found = [_changed(*pair, edited, patched, old, new) for pair in pairs]
-    return sorted(found, key=lambda one: (not one.edited, one.kind == "moved", one.name))
+    further = ((path, changed_definitions(path, c)) for path, c in _changes(new.decision))
+    edited = {(path, one.name) for path, changed in (*patched.items(), *further) for one in changed}
+    pairs = list(_pair(before, after, old.view, new.view))
+    differing = [_changed_code(*pair, edited, patched, old, new) for pair in pairs]
+    return sorted(differing, key=lambda one: (not one.edited, one.kind == "moved", one.name))
 
 
 @dataclass(frozen=True, order=True)
@@ -88,9 +87,7 @@ def _all_of(side: ReleaseSide, names: Iterable[str]) -> Iterator[_ReadCode]:
         yield _ReadCode(key.partition("::")[0], plain_name(key), digest)
 
 
-def _paired(
-    before: list[_ReadCode], after: list[_ReadCode], old: View, new: View
-) -> Iterator[_Pair]:
+def _pair(before: list[_ReadCode], after: list[_ReadCode], old: View, new: View) -> Iterator[_Pair]:
     """Pair what differs or moved. What is the same in both releases is left out."""
     _take(before, after, lambda one: (one.path, one.name, one.digest))
     yield from _take(before, after, lambda one: (one.name, one.digest))
@@ -107,13 +104,14 @@ def _paired(
             after.remove(best)
             yield one, best
             continue
-        heir_place = None if one.is_statement else successor(place, old, new)
-        if heir_place is None:
+        heir = None if one.is_statement else successor(place, old, new)
+        if heir is None:
             yield one, None
             continue
-        heir = _ReadCode(heir_place.path, heir_place.name, _digest(heir_place, new))
         after[:] = [o for o in after if (o.path, o.name) != (heir.path, heir.name)]
-        yield one, heir
+        definitions = new.outline(heir.path)
+        digest = next(o.digest for o in definitions if (o.name, o.first) == (heir.name, heir.first))
+        yield one, _ReadCode(heir.path, heir.name, digest)
     yield from ((None, one) for one in after)
 
 
@@ -137,11 +135,11 @@ def _changes(decision: Decision) -> Iterator[tuple[str, Change]]:
     yield from ((path, c) for path, c in decision.changes.items() if c.before is not None)
 
 
-def _changed(
+def _changed_code(
     before: _ReadCode | None,
     after: _ReadCode | None,
     edited: set[tuple[str, str]],
-    patched_code: Mapping[str, Sequence[Definition]],
+    patched: Mapping[str, Sequence[Definition]],
     old: ReleaseSide,
     new: ReleaseSide,
 ) -> ChangedCode:
@@ -153,22 +151,15 @@ def _changed(
         kind = "renamed"
     else:
         kind = "moved" if before.digest == after.digest else "changed"
-    patched, ours = (
-        _patched(before, old, patched_code.get(before.path, ())) if before else (None, ())
-    )
+    code = _patched_code(before, old, patched.get(before.path, ())) if before else (None, ())
     return ChangedCode(
         kind,  # type: ignore[arg-type]
         any((one.path, one.name) in edited for one in (before, after) if one),
         _place(before, old.view) if before else None,
-        patched,
+        code[0],
         _place(after, new.view) if after else None,
-        ours,
+        code[1],
     )
-
-
-def _digest(place: CodePlace, view: View) -> str:
-    definitions = view.outline(place.path)
-    return next(o.digest for o in definitions if (o.name, o.first) == (place.name, place.first))
 
 
 def _place(one: _ReadCode, view: View) -> CodePlace:
@@ -178,7 +169,7 @@ def _place(one: _ReadCode, view: View) -> CodePlace:
     return place_of(one.path, view.pristine(one.path) or b"", exact)
 
 
-def _patched(
+def _patched_code(
     one: _ReadCode, old: ReleaseSide, definitions: Sequence[Definition]
 ) -> tuple[CodePlace | None, tuple[str, ...]]:
     """What a patch makes of a definition, and the difference; earlier patches are in both."""

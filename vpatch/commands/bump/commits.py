@@ -47,7 +47,7 @@ class BumpCommits:
         self._repo = repo
         self._parent = parent
         # Why patches stay in a recipe, or their folders in the project.
-        self.kept: list[str] = []
+        self.stays: list[str] = []
         self.recipes: dict[str, StagedRecipe] = {}
         # The new name of each recipe.
         self.names: dict[str, str] = {}
@@ -172,29 +172,24 @@ class BumpCommits:
         verdicts = {patch.id: patch for patch in one.patches}
         going = {p for p in recipe.patches if p in verdicts and verdicts[p].verdict in _GONE}
         # A plugin that the recipe also builds may need it still.
-        others = {
-            p
+        staying = {
+            p: "it is for other trees, too"
             for p in going
             if set(one.kept_trees) & verdicts[p].new.patch.relations.needed_in.keys()
         }
-        going -= others
-        self.kept += [
-            f"{p} stays in {one.recipe}: it is for other trees, too" for p in sorted(others)
-        ]
         while True:
-            needed = {
-                required: patch
+            going -= staying.keys()
+            reasons = sorted(staying.items())
+            self.stays += [f"{p} stays in {one.recipe}: {reason}" for p, reason in reasons]
+            staying = {
+                required: f"{patch} requires it"
                 for patch in recipe.patches
                 if patch not in going
                 for required in self._context.library.patch(patch).relations.requires
                 if required in going
             }
-            if not needed:
+            if not staying:
                 break
-            going -= needed.keys()
-            self.kept += [
-                f"{p} stays in {one.recipe}: {by} requires it" for p, by in sorted(needed.items())
-            ]
         yield from (verdicts[p] for p in recipe.patches if p in going)
 
     def _paths(self, one: RecipeBump) -> tuple[Path, Path]:
@@ -239,9 +234,9 @@ class BumpCommits:
             folder = library.patches[patch_id]
             by = listed.get(patch_id) or self._named_by(patch_id, gone)
             if by is not None:
-                self.kept.append(f"{self._in_repo(folder)} stays: {by} names it")
+                self.stays.append(f"{self._in_repo(folder)} stays: {by} names it")
             elif is_installed(folder):
-                self.kept.append(f"{patch_id} stays: it came with vpatch")
+                self.stays.append(f"{patch_id} stays: it came with vpatch")
             else:
                 files = git.files_below(self._repo, self._parent, self._in_repo(folder))
                 pruned |= dict.fromkeys(files)
@@ -268,7 +263,9 @@ class BumpCommits:
             going = {patch.id for patch in self.going(one)}
             chosen = tuple(patch for patch in lock.chosen if patch not in going)
             if lock.chosen and not chosen:
-                self.kept.append(f"{path} stays: vLLM {release(one.new)} needs none of its patches")
+                self.stays.append(
+                    f"{path} stays: vLLM {release(one.new)} needs none of its patches"
+                )
                 continue
             request = selection.Request(
                 recipe=self.names[one.recipe], patches=chosen, security=lock.security

@@ -68,7 +68,7 @@ def pull_place(context: Context, repository: str | None, branch: str) -> Iterato
     """
     require("upstream", "--pr")
     folder = context.project.folder
-    name, host = _named(folder, repository)
+    name, host = _find_repository(folder, repository)
     base = git.current_branch(folder)
     if base is None:
         raise UsageError(
@@ -140,12 +140,9 @@ def open_pull(place: PullPlace, report: BumpReport, written: WrittenBump) -> Sen
     return SentBump(repository, base, new_pull.url, message, pushed, opened=True)
 
 
-def _named(folder: Path, repository: str | None) -> tuple[str, str | None]:
+def _find_repository(folder: Path, repository: str | None) -> tuple[str, str | None]:
     """The repository, as OWNER/NAME, and its host if the remote tells it."""
     url = git.remote_url(folder)
-    hosted = git.hosted_name(url) if url else None
-    if repository is not None and url is not None:
-        return repository, None
     if url is None:
         raise UsageError(
             f"there is no remote {REMOTE}",
@@ -153,6 +150,9 @@ def _named(folder: Path, repository: str | None) -> tuple[str, str | None]:
             hint=f"git remote add {REMOTE} URL",
             code="bump.no-remote",
         )
+    if repository is not None:
+        return repository, None
+    hosted = git.hosted_name(url)
     if hosted is None:
         raise UsageError(
             f"the remote {REMOTE} does not name a repository of GitHub",

@@ -30,7 +30,7 @@ def bumped_recipe(
         UsageError: no patch would be left, the recipe pins no release, or it pins its base image by
             digest, or it is written in a way that cannot be edited here.
     """
-    wanted = _wanted(recipe, positions, old, new, gone)
+    wanted = _bumped_declaration(recipe, positions, old, new, gone)
     lines = positions.content.decode().splitlines(keepends=True)
     node: Any = positions.document
     if wanted.patches != recipe.patches:
@@ -67,7 +67,7 @@ def _series(version: str) -> str:
     return ".".join(version.split(".")[:2])
 
 
-def _wanted(
+def _bumped_declaration(
     recipe: RecipeDeclaration, positions: Positions, old: Pin, new: Pin, gone: Container[str]
 ) -> RecipeDeclaration:
     where = str(positions.path)

@@ -69,8 +69,8 @@ class BumpReport:
 
     @property
     def exit_code(self) -> ExitCode:
-        found = any(patch.verdict.is_finding for patch in self.patches)
-        return ExitCode.FINDINGS if found else ExitCode.CLEAN
+        has_findings = any(patch.verdict.is_finding for patch in self.patches)
+        return ExitCode.FINDINGS if has_findings else ExitCode.CLEAN
 
 
 def heading(one: RecipeBump) -> str:

@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from vpatch.commands.bump.pull import SentBump
     from vpatch.commands.bump.verdict import PatchBump
     from vpatch.commands.bump.write import WrittenBump
-    from vpatch.planning.state import Plan
     from vpatch.source.entry import CachedTree
     from vpatch.source.tree import Pin
     from vpatch.workspace.context import Context
@@ -206,8 +205,8 @@ def _patches(
     context: Context, before: Selection, after: Selection, old: CachedTree, new: CachedTree
 ) -> Iterator[PatchBump]:
     task = context.progress.start(f"Comparing {old.pin.label} with {new.pin.label}")
-    was = _decided(context, before, old)
-    now = _decided(context, after, new)
+    was = planned(context, before.patches, old, to_write=True)
+    now = planned(context, after.patches, new, to_write=True)
     answers = context.answers
     views = View(old, answers=answers), View(new, answers=answers)
     decisions = {decision.patch.id: decision for decision in was.decisions}
@@ -218,7 +217,3 @@ def _patches(
         yield with_proposal(context, one, old, new)
     answers.save()
     task.done()
-
-
-def _decided(context: Context, job: Selection, tree: CachedTree) -> Plan:
-    return planned(context, job.patches, tree, to_write=True)
