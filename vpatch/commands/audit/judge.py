@@ -119,9 +119,9 @@ def _finding(
     severities = [resolves.severity for _, resolves in curing.values() if resolves.severity]
     severity = advisory.severity or (severities[0] if severities else None)
     if not curing:
-        status = Status.NOT_AFFECTED if claimed is False else Status.UNKNOWN
-        reason = advisory.not_carried or "vpatch has no patch for it"
+        status, reason = Status.UNKNOWN, advisory.not_carried or "vpatch has no patch for it"
         if claimed is False:
+            status = Status.NOT_AFFECTED
             reason = "its range does not have this version; the code was not read"
         return AuditFinding(advisory, status, reason, claimed=claimed, severity=severity)
     decisions = tuple(decision for decision, _ in curing.values())
@@ -200,11 +200,8 @@ def _alike(
 
 
 def _held(shapes: Shapes, tree: str, releases: Sequence[str]) -> str | None:
-    for release in releases:
-        proof = proof_of(shapes, tree, release)
-        if proof.by == "behaviour":
-            return proof.said
-    return None
+    proofs = (proof_of(shapes, tree, release) for release in releases)
+    return next((proof.said for proof in proofs if proof.by == "behaviour"), None)
 
 
 def is_open(finding: AuditFinding, least: str) -> bool:

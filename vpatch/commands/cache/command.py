@@ -49,14 +49,11 @@ def list_entries(*, as_json: bool) -> CommandResult | ExitCode:
         click.echo(f"{overlay.name:<28} {overlay.size / 1e6:8.1f} MB{remark}")
     for kind, size in kinds.items():
         click.echo(f"{kind:<28} {size / 1e6:8.1f} MB  {KINDS[kind]}")
-    sizes = [e.size for e in entries] + [one.size for one in overlays]
-    sizes += [*engines.values(), *kinds.values()]
-    total = sum(sizes) / 1e6
+    sizes = [*engines.values(), *kinds.values(), *(one.size for one in overlays)]
+    total = sum(sizes, sum(entry.size for entry in entries)) / 1e6
     counts = [counted(len(entries), "tree")]
-    if engines:
-        counts.append(counted(len(engines), "engine"))
-    if overlays:
-        counts.append(counted(len(overlays), "overlay"))
+    further = {"engine": len(engines), "overlay": len(overlays)}
+    counts += [counted(number, noun) for noun, number in further.items() if number]
     click.echo(f"{', '.join(counts)}, {total:.1f} MB in {cache.folder}")
     return ExitCode.CLEAN
 

@@ -59,12 +59,16 @@ _NOT_KNOWN = "whether the vLLM of this log needs it is not known"
 
 @dataclass
 class DiagnosedLog:
-    """A log while it is read, and what it told besides symptoms."""
+    """A log while it is read, and what it told besides symptoms. `typed` is how it was named."""
 
-    name: str
+    typed: str
     lines: int = 0
     versions: list[str] = field(default_factory=list)
     explained: dict[Explanation, int] = field(default_factory=dict)
+
+    @property
+    def name(self) -> str:
+        return "standard input" if self.typed == STDIN else self.typed
 
     def pieces(self, stream: BinaryIO) -> Iterator[tuple[int, str]]:
         for number, text in read_pieces(stream):
@@ -92,17 +96,17 @@ class SymptomVerdict:
 
 
 @contextmanager
-def opened_log(log: str, name: str) -> Iterator[BinaryIO]:
+def opened_log(log: DiagnosedLog) -> Iterator[BinaryIO]:
     try:
-        if log == STDIN:
-            yield _text(cast("BufferedReader", sys.stdin.buffer), name)
+        if log.typed == STDIN:
+            yield _text(cast("BufferedReader", sys.stdin.buffer), log.name)
         else:
-            with Path(log).open("rb") as stream:
-                yield _text(stream, name)
+            with Path(log.typed).open("rb") as stream:
+                yield _text(stream, log.name)
     except OSError as error:
         raise UsageError(
             f"the log cannot be read: {error.strerror or error}",
-            where=name,
+            where=log.name,
             hint="name a file with vLLM's output, or - for standard input",
             code="logs.unreadable",
         ) from error
@@ -119,10 +123,17 @@ def _text(stream: BufferedReader, name: str) -> BinaryIO:
     return stream
 
 
+class LookedFor(NamedTuple):
+    """How many patches there are, and how many symptoms these declare."""
+
+    patches: int
+    symptoms: int
+
+
 class Diagnosis(NamedTuple):
     """What a log shows. `note` says why a verdict is not known, if one is not."""
 
-    known: list[Patch]
+    looked_for: LookedFor
     log: DiagnosedLog
     sightings: list[Sighting]
     verdicts: list[SymptomVerdict]
@@ -143,8 +154,8 @@ def diagnose(context: Context, log: str, vllm: str | None) -> Diagnosis:
     known = context.library.load_all()
     if vllm:
         parse_vllm(vllm)  # an error must not come after a long log
-    reading = DiagnosedLog("standard input" if log == STDIN else log)
-    with opened_log(log, reading.name) as stream:
+    reading = DiagnosedLog(log)
+    with opened_log(reading) as stream:
         task = context.progress.start(f"Reading {reading.name}")
         sightings = list(find_in_pieces(reading.pieces(stream), known))
         task.done()
@@ -154,7 +165,8 @@ def diagnose(context: Context, log: str, vllm: str | None) -> Diagnosis:
         replace(one, sightings=tuple(s for s in sightings if s.patch.id == one.patch.id))
         for one in verdicts
     ]
-    return Diagnosis(known, reading, sightings, verdicts, note)
+    symptoms = sum(len(patch.declaration.symptoms) for patch in known)
+    return Diagnosis(LookedFor(len(known), symptoms), reading, sightings, verdicts, note)
 
 
 def symptom_verdicts(

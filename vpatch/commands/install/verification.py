@@ -169,13 +169,9 @@ class _FileComparison:
         self.digests: dict[str, str | None] = {}
 
     def problems(self, paths: list[str]) -> dict[str, str]:
-        problems = {}
-        for path in paths:
-            what = self.odd.get(path) or self._problem(path)
-            self.digests.setdefault(path, None)
-            if what:
-                problems[path] = what
-        return problems
+        self.digests = dict.fromkeys(paths)
+        problems = {path: self.odd.get(path) or self._problem(path) for path in paths}
+        return {path: what for path, what in problems.items() if what}
 
     def _problem(self, path: str) -> str:
         try:
@@ -184,10 +180,10 @@ class _FileComparison:
             return error.strerror or "cannot be read"
         self.digests[path] = digest
         if path in self.patched:
-            return _patched(digest, self.patched[path].before, self.patched[path].after)
+            return _patch_problem(digest, self.patched[path].before, self.patched[path].after)
         wanted, pristine = self.listed.get(path), self.released.get(path)
         if wanted is not None:
-            what = _listed(digest, wanted)
+            what = _record_problem(digest, wanted)
             if not what and (pristine is None or path == _GENERATED):
                 self.only_record.append(path)
             elif not what:
@@ -196,24 +192,20 @@ class _FileComparison:
         if pristine is not None:
             if digest == pristine:
                 self.as_released.append(path)
-            return _released(digest, pristine)
+            return _release_problem(digest, pristine)
         if path in self.listed:
             return "is missing" if digest is None else "is in RECORD without a digest"
         return "is neither in the release nor in RECORD"
 
     def _digest(self, path: str) -> str | None:
         """Return the digest of a file. One with another size than in RECORD is not read."""
-        row = self.rows.get(path)
-        if row is not None and path not in self.patched and row.size.isdecimal():
-            try:
-                status = (self.site / path).stat()
-            except FileNotFoundError:
-                return None
-            if stat.S_ISREG(status.st_mode) and str(status.st_size) != row.size:
-                return f"{status.st_size} bytes"
-        limit = LARGEST_FILE if path.endswith(_PYTHON) else _LARGEST
+        row, file = self.rows.get(path), self.site / path
         try:
-            return digest_of_file(self.site / path, limit)
+            if row is not None and path not in self.patched and row.size.isdecimal():
+                status = file.stat()
+                if stat.S_ISREG(status.st_mode) and str(status.st_size) != row.size:
+                    return f"{status.st_size} bytes"
+            return digest_of_file(file, LARGEST_FILE if path.endswith(_PYTHON) else _LARGEST)
         except FileNotFoundError:
             return None
 
@@ -233,7 +225,9 @@ def _metadata(installed: InstalledVllm) -> Iterator[tuple[str, str]]:
     for path, row in installed.rows.items():
         if path.startswith(f"{info}/") and row.sha256 is not None:
             try:
-                what = _listed(digest_of_file(installed.site / path, LARGEST_FILE), row.sha256)
+                what = _record_problem(
+                    digest_of_file(installed.site / path, LARGEST_FILE), row.sha256
+                )
             except FileNotFoundError:
                 what = "is missing"
             except OSError as error:
@@ -277,7 +271,7 @@ def _contradictions(installed: InstalledVllm, lock: LockFile) -> Iterator[str]:
         yield f"its version is that of a wheel by vpatch, and no wheel has {KEPT}"
 
 
-def _patched(digest: str | None, before: str | None, after: str) -> str:
+def _patch_problem(digest: str | None, before: str | None, after: str) -> str:
     if digest == after:
         return ""
     if digest is None:
@@ -285,13 +279,13 @@ def _patched(digest: str | None, before: str | None, after: str) -> str:
     return "is as before the patch" if digest == before else "was changed after the patch"
 
 
-def _listed(digest: str | None, wanted: str) -> str:
+def _record_problem(digest: str | None, wanted: str) -> str:
     if digest is None:
         return "is missing"
     return "" if digest == wanted else "was changed: RECORD has another digest"
 
 
-def _released(digest: str | None, wanted: str) -> str:
+def _release_problem(digest: str | None, wanted: str) -> str:
     if digest == wanted:
         return ""
     return "is missing" if digest is None else "was changed, and RECORD does not list it"

@@ -88,10 +88,10 @@ def patched_run(
     environment = _without_overlays(inherited())
     command = find_command(words, environment) if words else None
     base = _python(command, python, environment)
-    job = _selected(context, request)
+    job = _select(context, request)
     record = recall(context, job, base, environment)
     _require_trust(context, job, is_known=record is not None)
-    kept_overlay = _opened(context, record) if record is not None and make else None
+    kept_overlay = _open(context, record) if record is not None and make else None
     if record is None or (make and kept_overlay is None):
         # What was found before needs neither the tree nor libcst.
         from vpatch.commands.run.decision import decided  # noqa: PLC0415
@@ -131,7 +131,7 @@ def _python(
     return default
 
 
-def _selected(context: Context, request: selection.Request) -> selection.Selection:
+def _select(context: Context, request: selection.Request) -> selection.Selection:
     jobs = selection.resolve(request, context.library)
     names = ", ".join(job.spec.tree for job in jobs)
     if names != "vllm":
@@ -170,7 +170,7 @@ def _require_trust(context: Context, job: selection.Selection, *, is_known: bool
         raise combine(errors)
 
 
-def _opened(context: Context, record: RunRecord) -> KeptOverlay | None:
+def _open(context: Context, record: RunRecord) -> KeptOverlay | None:
     """Open the overlay of a record, unless it is not there, or its patched files are others."""
     overlay = open_overlay(context.cache.folder, record.overlay, context.progress)
     if overlay is not None and not patched_as_made(overlay.folder, record.patched):

@@ -86,7 +86,10 @@ def command(
         _print(path, state, content)
     for host in names:
         click.echo(f"{'would be trusted' if show else 'trusted'}  host {host}")
-    _print_end(len(trusted) + len(names), show=show)
+    if show:
+        click.echo("nothing was recorded; without --show it is")
+    else:
+        click.echo(f"{len(trusted) + len(names)} recorded in {default_folder()}")
     return ExitCode.CLEAN
 
 
@@ -120,13 +123,6 @@ def _print(path: Path, state: State, content: Content) -> None:
     click.echo(f"{label}  {_name(str(path))}  {_short(content.digest)}")
     for file, digest in content.digests.items():
         click.echo(f"  {digest[:_DIGITS]}  {_name(file)}")
-
-
-def _print_end(count: int, *, show: bool) -> None:
-    if show:
-        click.echo("nothing was recorded; without --show it is")
-    else:
-        click.echo(f"{count} recorded in {default_folder()}")
 
 
 def _name(text: str) -> str:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Self
 
 from vpatch.errors import VpatchError
 from vpatch.util.os_errors import path_or_machine_error
+from vpatch.util.plural import shortened
 from vpatch.util.untrusted import LARGEST_FILE, plain_path
 
 if TYPE_CHECKING:
@@ -195,9 +196,8 @@ class WheelArchive:
         if not problems:
             return
         (name, reason), *others = problems.items()
-        more = "".join(f"\n    {one[:_LONGEST]!r}: {why}" for one, why in others[:_SHOWN])
-        if len(others) > _SHOWN:
-            more += f"\n    and {len(others) - _SHOWN} more"
+        lines = [f"{one[:_LONGEST]!r}: {why}" for one, why in others]
+        more = "".join(f"\n    {line}" for line in shortened(lines, _SHOWN))
         raise self._unsafe(name, reason + more)
 
     def _unsafe(self, name: str, reason: str) -> UnsafeWheelError:

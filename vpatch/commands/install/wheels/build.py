@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from packaging.version import InvalidVersion, Version
+from packaging.version import Version
 
 from vpatch.commands.install.contents import problems_of
 from vpatch.commands.install.metadata import with_version
@@ -18,6 +18,7 @@ from vpatch.commands.install.wheels.names import (
     patched_version,
 )
 from vpatch.commands.install.wheels.record import (
+    RecordRow,
     WheelRecordError,
     parse_record,
     record_text,
@@ -38,7 +39,6 @@ if TYPE_CHECKING:
     from vpatch.commands.install.layout import LaidOver
     from vpatch.commands.install.wheels.archive import WheelArchive, WheelMember
     from vpatch.commands.install.wheels.names import WheelName
-    from vpatch.commands.install.wheels.record import RecordRow
 
 _METADATA = "METADATA"
 _RECORD = "RECORD"
@@ -112,10 +112,7 @@ class OfficialWheel:
             raise self._wrong(f"RECORD has another digest of {listed(sorted(wrong))}")
 
     def _refuse_another(self, laid: LaidOver) -> None:
-        try:
-            version = Version(self.name.version)
-        except InvalidVersion as error:  # a name that parses has one
-            raise AssertionError from error
+        version = Version(self.name.version)
         if not is_vllm(self.name.distribution):
             raise UsageError(
                 f"it is a wheel of {self.name.distribution}, not of vLLM",
@@ -172,7 +169,7 @@ def make_wheel(
         VpatchError: the folder cannot be written, or `verified` ended with that error.
     """
     version = patched_version(official.name.version, laid.lock)
-    name = official.name.patched(version)
+    name = replace(official.name, version=version)
     target, beside = output / str(name), output / f"{name}{STATEMENT}"
     try:
         output.mkdir(parents=True, exist_ok=True)
@@ -218,7 +215,7 @@ def _write(writer: WheelWriter, official: OfficialWheel, laid: LaidOver, name: W
     rows = {path: row for path, row in official.rows.items() if path != record}
     for path, content in new.items():
         rows[path] = row_of(path, digest_of(content), len(content))
-    renamed = {path: _renamed(path, old, name) for path in [*archive.members, *rows]}
+    renamed = {path: _rename(path, old, name) for path in [*archive.members, *rows]}
     for path, member in archive.members.items():
         if path in new:
             writer.add(renamed[path], new.pop(path), _mode(member))
@@ -227,8 +224,8 @@ def _write(writer: WheelWriter, official: OfficialWheel, laid: LaidOver, name: W
     for path, content in new.items():
         writer.add(renamed[path], content)
     own = f"{name.info}/{_RECORD}"
-    lines = [type(row)(renamed[path], row.digest, row.size) for path, row in rows.items()]
-    writer.add(own, record_text([*lines, type(lines[0])(own, "", "")]), 0o664)
+    lines = [replace(row, path=renamed[path]) for path, row in rows.items()]
+    writer.add(own, record_text([*lines, RecordRow(own, "", "")]), 0o664)
 
 
 def _mode(member: WheelMember) -> int:
@@ -236,7 +233,7 @@ def _mode(member: WheelMember) -> int:
     return (member.info.external_attr >> 16) & 0o777 or 0o644
 
 
-def _renamed(path: str, old: WheelName, new: WheelName) -> str:
+def _rename(path: str, old: WheelName, new: WheelName) -> str:
     """A path with the folders that have the version in their names."""
     for before, after in ((old.info, new.info), (old.data, new.data)):
         if path.startswith(f"{before}/"):
