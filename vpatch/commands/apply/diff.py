@@ -31,8 +31,8 @@ def diff(
         UsageError: the checkout has no such patch, or needs it no more, or no lock is found.
         VpatchError: the source cannot be read, or the code of a patch is not trusted.
     """
-    with _committed(context, ids, version, checkout) as series:
-        pairs = [series.pair(patch_id) for patch_id in ids] or [(series.base, series.line[-1])]
+    with _commit_again(context, ids, version, checkout) as series:
+        pairs = [series.pair(patch_id) for patch_id in ids] or [(series.line[0], series.line[-1])]
         return [git.diff(series.repository, *pair) for pair in pairs]
 
 
@@ -56,14 +56,11 @@ def write_series(
         VpatchError: as `diff`.
     """
     _refuse_other(folder)
-    with _committed(context, ids, version, checkout) as series:
-        chosen = [patch_id for patch_id in series.commits if not ids or patch_id in ids]
-        files = {
-            f"{number:04}-{patch_id}{_SUFFIX}": git.mail(
-                series.repository, series.commits[patch_id]
-            )
-            for number, patch_id in enumerate(chosen, start=1)
-        }
+    with _commit_again(context, ids, version, checkout) as series:
+        chosen = [patch_id for patch_id in series.ids if not ids or patch_id in ids]
+        mails = [git.mail(series.repository, series.pair(patch_id)[1]) for patch_id in chosen]
+    names = (f"{number:04}-{patch_id}{_SUFFIX}" for number, patch_id in enumerate(chosen, 1))
+    files = dict(zip(names, mails, strict=True))
     _replace(folder, {**files, _SERIES: "".join(f"{name}\n" for name in files).encode()})
     return [folder / name for name in files]
 
@@ -111,28 +108,26 @@ def _replace(folder: Path, files: Mapping[str, bytes]) -> None:
 
 
 @dataclass(frozen=True)
-class _Committed:
-    """A scratch repository with a commit for each patch that is needed, by the patches' ids."""
+class _PatchSeries:
+    """A scratch repository with a commit for each patch that is needed, by the patches' ids.
+
+    `line` has all commits, from the base on.
+    """
 
     repository: Path
-    base: str
-    commits: Mapping[str, str]
-
-    @property
-    def line(self) -> list[str]:
-        """All commits, from the base on."""
-        return [self.base, *self.commits.values()]
+    line: Sequence[str]
+    ids: Sequence[str]
 
     def pair(self, patch_id: str) -> tuple[str, str]:
         """The commits before and after a patch."""
-        number = list(self.commits).index(patch_id)
+        number = self.ids.index(patch_id)
         return self.line[number], self.line[number + 1]
 
 
 @contextmanager
-def _committed(
+def _commit_again(
     context: Context, ids: Sequence[str], version: str | None, checkout: Path | None
-) -> Iterator[_Committed]:
+) -> Iterator[_PatchSeries]:
     """Make the commits of a checkout again.
 
     Raises:
@@ -160,4 +155,4 @@ def _committed(
         scratch = Path(folder) / "repo"
         git.create_checkout(scratch, repository, base, [])
         commits = git.add_commits(scratch, base, commits_of(plan))
-        yield _Committed(scratch, base, dict(zip(taken, commits, strict=True)))
+        yield _PatchSeries(scratch, [base, *commits], taken)

@@ -101,7 +101,7 @@ def audit(context: Context, request: AuditRequest) -> AuditResult:
         advisories = with_newer(advisories, named_advisories(context, request.advisories))
         for note in advisories.notes:
             context.progress.note(visible(note))
-    audited = _audited(context, request, _resolving(context))
+    audited = _audit_all(context, request, _resolving(context))
     trees = tuple(
         replace(
             one,
@@ -117,7 +117,7 @@ def audit(context: Context, request: AuditRequest) -> AuditResult:
     return AuditResult(advisories, trees)
 
 
-def _audited(
+def _audit_all(
     context: Context, request: AuditRequest, patches: Sequence[Patch]
 ) -> Iterable[AuditedTree]:
     if request.versions or request.every:
@@ -145,7 +145,7 @@ def _releases(
         plans = plans_for(context, jobs, findings_for="none", each_alone=True)
     return [
         AuditedTree(
-            _named(plan),
+            _label(plan),
             plan,
             carried=_carried_by(context, job),
             next_options=("--vllm", version, "--security", "all"),
@@ -171,18 +171,15 @@ def _recipe(context: Context, recipe: str, patches: Sequence[Patch]) -> AuditedT
     with context.tree(job.spec, job.expected_digest) as tree:
         plan = planned(context, job.patches, tree, to_write=True)
         refuse_stopping([plan], asked_for=False, strict=job.strict)
-        audited, carried = _patched(context, tree, plan, patches)
-    options = ("--recipe", recipe, "--security", "all")
-    subject = f"recipe {recipe}: {_named(audited)}"
-    return AuditedTree(subject, audited, carried=carried, next_options=options)
+        audited = _audit(context, patches, patched_tree(tree, plan), f"recipe {recipe}: ")
+    return replace(audited, next_options=("--recipe", recipe, "--security", "all"))
 
 
-def _patched(
-    context: Context, tree: Tree, plan: Plan, patches: Sequence[Patch]
-) -> tuple[Plan, tuple[Patch, ...]]:
-    """Decide on a tree as a plan leaves it; also return the patches that it carries then."""
-    after = patched_tree(tree, plan)
-    return decide_each(context, patches, after), _known(context, after.carried)
+def _audit(context: Context, patches: Sequence[Patch], tree: Tree, origin: str = "") -> AuditedTree:
+    """Decide on each patch in a tree; `origin` says in words where it is from."""
+    plan = decide_each(context, patches, tree)
+    carried = _known(context, tree.carried)
+    return AuditedTree(f"{origin}{_label(plan)}", plan, carried=carried)
 
 
 def documents_of(
@@ -199,9 +196,9 @@ def documents_of(
     SOURCE_DATE_EPOCH says otherwise: the same inputs give the same bytes.
     """
     advisories = shipped_advisories()
-    patched, carried = _patched(context, tree, plan, _resolving(context))
-    findings = judge(advisories.all, patched)
-    audited = AuditedTree(_named(patched), patched, findings, carried, distributions=distributions)
+    audited = _audit(context, _resolving(context), patched_tree(tree, plan))
+    findings = judge(advisories.all, audited.plan)
+    audited = replace(audited, findings=findings, distributions=distributions)
     result = AuditResult(advisories, (audited,))
     return {form: document_of(result, form, advisories.as_of) for form in forms}
 
@@ -221,9 +218,7 @@ def _checkout(context: Context, folder: Path, patches: Sequence[Patch]) -> Audit
             code="checkout.no-lock",
         )
     with context.tree(FolderSpec("vllm", str(folder.absolute()))) as tree:
-        plan = decide_each(context, patches, tree)
-        carried = _known(context, tree.carried)
-    return AuditedTree(f"checkout {folder}: {_named(plan)}", plan, carried=carried)
+        return _audit(context, patches, tree, f"checkout {folder}: ")
 
 
 def _environment(context: Context, python: str, patches: Sequence[Patch]) -> AuditedTree:
@@ -247,9 +242,8 @@ def _environment(context: Context, python: str, patches: Sequence[Patch]) -> Aud
         ) from error
     task.done()
     tree = _memory_tree(files, installed.release, str(installed.package))
-    plan = decide_each(context, patches, tree)
     names = tuple((one.normal_name, str(Version(one.version))) for one in installed.distributions)
-    return AuditedTree(f"{python}: {_named(plan)}", plan, distributions=names)
+    return replace(_audit(context, patches, tree, f"{python}: "), distributions=names)
 
 
 def _image(context: Context, name: str, patches: Sequence[Patch]) -> AuditedTree:
@@ -271,21 +265,18 @@ def _image(context: Context, name: str, patches: Sequence[Patch]) -> AuditedTree
         with docker.container(verified.image, ["true"]) as container:
             code = container.files(verified.package, ".py") or {}
             version = _VERSION.search(code.get(_VERSION_FILE, b""))
+            installed = version[1].decode() if version else None
             release = verified.lock.source.version or ""
-            versions = {release, f"{release}+cpu", *([version[1].decode()] if version else [])}
+            versions = {release, f"{release}+cpu", installed or release}
             distributions = _distributions(container, PurePosixPath(verified.package), versions)
     files = {f"vllm/{path}": content for path, content in code.items()}
     lock = verified.lock
     carried = frozenset(patch.id for patch in lock.patches) | frozenset(lock.carried)
     tree = _memory_tree(files, lock.source.version, name, carried)
-    plan = decide_each(context, patches, tree)
-    subject = f"image {name}: {_named(plan)}"
-    return AuditedTree(
-        subject,
-        plan,
-        carried=_known(context, carried),
+    return replace(
+        _audit(context, patches, tree, f"image {name}: "),
         image=(name, verified.image),
-        installed=version[1].decode() if version else None,
+        installed=installed,
         distributions=distributions,
     )
 
@@ -323,5 +314,5 @@ def _memory_tree(
     return MemoryTree(pin, files, carried)
 
 
-def _named(plan: Plan) -> str:
+def _label(plan: Plan) -> str:
     return f"{plan.pin.tree} {plan.pin.version or plan.pin.ref or plan.pin.origin}"

@@ -19,6 +19,7 @@ from vpatch.checkpoint.platforms import NAMES
 from vpatch.checkpoint.quantise import graft_quantised, quantise_mtp
 from vpatch.checkpoint.tokenizer import Tokenizer, tokenizer_of
 from vpatch.commands.checkpoint.output import (
+    CheckpointFindingOutput,
     GraftOutput,
     IgnoreNamesOutput,
     InspectOutput,
@@ -191,26 +192,19 @@ def graft_mtp(
         )
     if not quantised:
         done = graft(folder, source, as_trunk=form == "trunk", progress=context.progress)
-        after, code = _remaining_findings(folder)
-        if as_json:
-            return CommandResult(GraftOutput.of(done, after), code)
-        _print(report.graft_lines(done))
-    else:
-        if engine is None:
-            raise UsageError(
-                "its trunk is quantised, so `--as trunk` quantises what it grafts",
-                where=str(folder),
-                hint="give --engine as well: cpu, or the Python of your vLLM; or graft --as source",
-                code="checkpoint.no-engine",
-            )
-        with open_quantiser(context, engine) as quantiser:
-            quantised_mtp = graft_quantised(folder, source, quantiser, context.progress)
-        after, code = _remaining_findings(folder)
-        if as_json:
-            return CommandResult(GraftOutput.of_quantised(quantised_mtp, after), code)
-        _print(report.quantise_lines(quantised_mtp))
-    _print_findings(after)
-    return code
+        output = GraftOutput.of(done, _remaining_findings(folder))
+        return _end(output, report.graft_lines(done), as_json=as_json)
+    if engine is None:
+        raise UsageError(
+            "its trunk is quantised, so `--as trunk` quantises what it grafts",
+            where=str(folder),
+            hint="give --engine as well: cpu, or the Python of your vLLM; or graft --as source",
+            code="checkpoint.no-engine",
+        )
+    with open_quantiser(context, engine) as quantiser:
+        quantised_mtp = graft_quantised(folder, source, quantiser, context.progress)
+    output = GraftOutput.of_quantised(quantised_mtp, _remaining_findings(folder))
+    return _end(output, report.quantise_lines(quantised_mtp), as_json=as_json)
 
 
 @command.command("quantise-mtp")
@@ -238,19 +232,26 @@ def quantise(
         )
     with open_quantiser(context, engine) as quantiser:
         done = quantise_mtp(folder, quantiser, context.progress)
-    after, code = _remaining_findings(folder)
-    if as_json:
-        return CommandResult(QuantiseOutput(quantised=done, findings=after), code)
-    _print(report.quantise_lines(done))
-    _print_findings(after)
-    return code
+    output = QuantiseOutput(quantised=done, findings=_remaining_findings(folder))
+    return _end(output, report.quantise_lines(done), as_json=as_json)
 
 
-def _remaining_findings(folder: Path) -> tuple[list[CheckpointFinding], ExitCode]:
+def _remaining_findings(folder: Path) -> list[CheckpointFinding]:
     """Return what still prevents MTP."""
     findings = findings_of(look_at(FolderFiles(folder)), Tokenizer(None), None)
-    after = [one for one in findings if one.fault and one.kind.startswith("mtp-")]
-    return after, ExitCode.FINDINGS if after else ExitCode.CLEAN
+    return [one for one in findings if one.fault and one.kind.startswith("mtp-")]
+
+
+def _end(
+    output: GraftOutput | QuantiseOutput, lines: Iterable[report.Line], *, as_json: bool
+) -> CommandResult | ExitCode:
+    """Show what was done, and what still prevents MTP."""
+    code = ExitCode.FINDINGS if output.findings else ExitCode.CLEAN
+    if as_json:
+        return CommandResult(output, code)
+    _print(lines)
+    _print_findings(output.findings)
+    return code
 
 
 def _print(lines: Iterable[report.Line]) -> None:
@@ -259,7 +260,7 @@ def _print(lines: Iterable[report.Line]) -> None:
         secho(line.text, bold=is_title or None, fg="red" if line.kind == "fault" else None)
 
 
-def _print_findings(findings: Sequence[CheckpointFinding]) -> None:
+def _print_findings(findings: Sequence[CheckpointFinding | CheckpointFindingOutput]) -> None:
     for finding in findings:
         label, colour = ("finding", "red") if finding.fault else ("note", "yellow")
         click.echo(f"{style(f'{label}:', fg=colour)} {finding.what}")

@@ -179,7 +179,7 @@ def symptom_verdicts(
     ids = tuple(patch.id for patch in patches if "vllm" in patch.declaration.needed_in)
     verdicts = {
         patch.id: SymptomVerdict(
-            patch, _joined(_NOT_KNOWN if patch.id in ids else None, _plugins(patch))
+            patch, _join(_NOT_KNOWN if patch.id in ids else None, _plugins(patch))
         )
         for patch in patches
     }
@@ -253,28 +253,23 @@ def _says(decision: Decision, pin: Pin, usual: selection.Selection, printed: Seq
     else:
         itself = f", and says {', '.join(printed)}" if printed else ""
         other = f": this log must be of another one{itself}"
-    match decision.state:
-        case State.NEEDED:
-            recipe = f", and the recipe {usual.recipe} has it"
-            return f"{name} needs it{recipe if _in_recipe(decision, usual) else ''}"
-        case State.APPLIED:
-            says = f"{name} carries the patch, as its lock says{other}"
-        case State.UPSTREAMED:
-            says = f"{name} has the cure already{other}"
-        case State.ABSENT:
-            says = f"{name} does not have what the patch is about"
-            # A plugin's message needs no further cause.
-            says += "" if _plugins(decision.patch) else other
-        case State.BLOCKED:
-            says = f"{name} cannot have it yet: it {decision.reason}"
-        case State.CONFLICT:
-            says = f"{name} has this code in a shape that the patch does not fit"
-        case State.UNTRUSTED:
-            says = f"only the patch's own code can tell of {name}: {decision.reason}"
-    return _joined(says, _plugins(decision.patch))
+    if decision.state is State.NEEDED:
+        recipe = f", and the recipe {usual.recipe} has it"
+        return f"{name} needs it{recipe if _in_recipe(decision, usual) else ''}"
+    plugins = _plugins(decision.patch)
+    says = {
+        State.APPLIED: f"{name} carries the patch, as its lock says{other}",
+        State.UPSTREAMED: f"{name} has the cure already{other}",
+        # A plugin's message needs no further cause.
+        State.ABSENT: f"{name} does not have what the patch is about{'' if plugins else other}",
+        State.BLOCKED: f"{name} cannot have it yet: it {decision.reason}",
+        State.CONFLICT: f"{name} has this code in a shape that the patch does not fit",
+        State.UNTRUSTED: f"only the patch's own code can tell of {name}: {decision.reason}",
+    }
+    return _join(says[decision.state], plugins)
 
 
-def _joined(*parts: str | None) -> str:
+def _join(*parts: str | None) -> str:
     return "; ".join(part for part in parts if part)
 
 

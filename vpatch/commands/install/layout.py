@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     from vpatch.checkout.lockfile import LockedFile, LockFile
     from vpatch.planning.state import Change, Plan
+    from vpatch.workspace.locked_plan import LockedPlan
 
 # In the folder of the metadata.
 LOCK = "vpatch.lock"
@@ -35,8 +36,8 @@ class OtherFilesError(VpatchError):
 class LaidOver:
     """What takes the place of files of the package vllm.
 
-    `released` are the digests of the package's files in the release, by their paths. `notes` are
-    the texts that go beside the metadata, by their paths there.
+    `released` are the digests of the package's Python files in the release, by their paths. `notes`
+    are the texts that go beside the metadata, by their paths there.
     """
 
     lock: LockFile
@@ -75,17 +76,16 @@ class LaidOver:
             )
 
 
-def laid_over(
-    lock: LockFile, plan: Plan, released: Mapping[str, str], notes: Mapping[str, bytes]
-) -> LaidOver:
+def laid_over(locked: LockedPlan, notes: Mapping[str, bytes] | None = None) -> LaidOver:
     """Return what a lock and its plan put into an installed vLLM.
 
     Raises:
         UsageError: the lock is not of a release, or a patch changes what is compiled.
     """
-    release_of(lock)
+    plan = locked.plan
+    release_of(locked.lock)
     # The same patches make the same wheel, whatever images were built of them.
-    lock = lock.model_copy(update={"image": None})
+    lock = locked.lock.model_copy(update={"image": None})
     compiled = to_build(lock)
     if compiled:
         raise UsageError(
@@ -104,7 +104,12 @@ def laid_over(
     texts = {
         LOCK: lock.dump().encode(),
         NOTICE: notice_of("This package", lock, plan).encode(),
-        **notes,
+        **(notes or {}),
+    }
+    released = {
+        path: f"sha256:{record.sha256}"
+        for path, record in locked.tree.records.items()
+        if path.startswith("vllm/") and path.endswith(".py")
     }
     return LaidOver(lock, plan, changes, released, texts)
 

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 from vpatch.commands.install import replacement
 from vpatch.commands.install.environment import installed_vllm
+from vpatch.commands.install.layout import laid_over
 from vpatch.commands.install.replacement import changing
-from vpatch.commands.install.wheel import laid_of
 from vpatch.engine.hidden import refuse_hidden
 from vpatch.workspace.locked_plan import locked_plan
 
@@ -41,7 +41,7 @@ def install(context: Context, request: Request, python: str) -> InstallResult:
     """
     with ExitStack() as stack:
         looked_at = installed_vllm(python)
-        laid = laid_of(locked_plan(context, request, stack))
+        laid = laid_over(locked_plan(context, request, stack))
         stack.enter_context(changing(looked_at))
         # What a killed command left is finished now.
         installed = installed_vllm(python)

@@ -90,14 +90,14 @@ class VerifiedVllm:
 
 
 def verify(
-    installed: InstalledVllm,
+    vllm: InstalledVllm,
     released: Mapping[str, str],
     doubts_about: Callable[[LockFile], tuple[str, ...]],
 ) -> VerifiedVllm:
     """Compare an installed vLLM with its release.
 
     Args:
-        installed: the distribution.
+        vllm: the distribution.
         released: the digests of the files that the release's archive has in the package.
         doubts_about: says why a lock is not what the library's patches make of the release.
 
@@ -106,30 +106,30 @@ def verify(
         HiddenCodeError: bytecode cannot be compared.
         OSError: a folder cannot be read.
     """
-    lock = read_lock(installed.info / LOCK) if os.path.lexists(installed.info / LOCK) else None
-    if is_interrupted(installed.info):
-        return VerifiedVllm(installed, "interrupted", lock)
-    hidden = hidden_code(installed.asked, installed.package)
+    lock = read_lock(vllm.info / LOCK) if os.path.lexists(vllm.info / LOCK) else None
+    if is_interrupted(vllm.info):
+        return VerifiedVllm(vllm, "interrupted", lock)
+    hidden = hidden_code(vllm.asked, vllm.package)
     links = {path: f"is a link to {target}" for path, target in hidden.files.links.items()}
-    comparison = _FileComparison(installed, released, lock, {**links, **hidden.problems})
+    comparison = _FileComparison(vllm, released, lock, {**links, **hidden.problems})
     # A wheel may leave out data.
-    there = {p for p in released if p.endswith(_PYTHON) or os.path.lexists(installed.site / p)}
+    there = {p for p in released if p.endswith(_PYTHON) or os.path.lexists(vllm.site / p)}
     paths = {*comparison.listed, *there, *comparison.patched, *hidden.files.importable}
     problems = comparison.problems([*sorted(paths)])
     problems |= {path: what for path, what in comparison.odd.items() if path not in problems}
-    problems |= {**dict(_metadata(installed)), **dict(_remains(installed, lock))}
+    problems |= {**dict(_metadata(vllm)), **dict(_remains(vllm, lock))}
     doubts: tuple[str, ...] = ()
     state: State = "build" if comparison.others else "release"
     if lock is not None:
-        doubts = (*doubts_about(lock), *_contradictions(installed, lock))
-        state = "wheel" if is_patched(installed.version) else "installed"
+        doubts = (*doubts_about(lock), *_contradictions(vllm, lock))
+        state = "wheel" if is_patched(vllm.version) else "installed"
         state = "unproven" if doubts else state
     differences = [
         FileDifference(path, what, () if lock is None else tuple(patches_of(lock, [path])))
         for path, what in sorted(problems.items())
     ]
     return VerifiedVllm(
-        installed,
+        vllm,
         "changed" if differences else state,
         lock,
         tuple(differences),
@@ -147,20 +147,20 @@ class _FileComparison:
 
     def __init__(
         self,
-        installed: InstalledVllm,
+        vllm: InstalledVllm,
         released: Mapping[str, str],
         lock: LockFile | None,
         odd: Mapping[str, str],
     ) -> None:
-        self.site = installed.site
-        self.rows = installed.rows
+        self.site = vllm.site
+        self.rows = vllm.rows
         self.released = released
         self.odd = odd
         laid = [] if lock is None else [file for file in lock.files if is_laid_over(file.path)]
         self.patched = {file.path: file for file in laid}
         self.listed = {
             path: row.sha256
-            for path, row in installed.rows.items()
+            for path, row in vllm.rows.items()
             if path.startswith("vllm/") and _CACHE not in path.split("/")
         }
         self.as_released: list[str] = []
@@ -210,24 +210,18 @@ class _FileComparison:
             return None
 
 
-def _metadata(installed: InstalledVllm) -> Iterator[tuple[str, str]]:
+def _metadata(vllm: InstalledVllm) -> Iterator[tuple[str, str]]:
     """Say which files of the metadata are not as RECORD has them."""
-    info = installed.info.name
-    name, _, version = installed.info.stem.partition("-")
-    if (canonicalize_name(name), canonicalize_version(version)) != (
-        canonicalize_name(installed.distribution),
-        canonicalize_version(installed.version),
-    ):
-        yield (
-            f"{info}/METADATA",
-            f"is of {installed.distribution} {installed.version}, unlike its folder",
-        )
-    for path, row in installed.rows.items():
+    info = vllm.info.name
+    name, _, version = vllm.info.stem.partition("-")
+    same_name = canonicalize_name(name) == canonicalize_name(vllm.distribution)
+    if not same_name or canonicalize_version(version) != canonicalize_version(vllm.version):
+        yield f"{info}/METADATA", f"is of {vllm.distribution} {vllm.version}, unlike its folder"
+    for path, row in vllm.rows.items():
         if path.startswith(f"{info}/") and row.sha256 is not None:
             try:
-                what = _record_problem(
-                    digest_of_file(installed.site / path, LARGEST_FILE), row.sha256
-                )
+                digest = digest_of_file(vllm.site / path, LARGEST_FILE)
+                what = _record_problem(digest, row.sha256)
             except FileNotFoundError:
                 what = "is missing"
             except OSError as error:
@@ -236,14 +230,14 @@ def _metadata(installed: InstalledVllm) -> Iterator[tuple[str, str]]:
                 yield path, what
 
 
-def _remains(installed: InstalledVllm, lock: LockFile | None) -> Iterator[tuple[str, str]]:
+def _remains(vllm: InstalledVllm, lock: LockFile | None) -> Iterator[tuple[str, str]]:
     """Say what of an install is missing, or not as before it."""
-    info, pristine = installed.info.name, installed.info / KEPT
+    info, pristine = vllm.info.name, vllm.info / KEPT
     if lock is None:
         if os.path.lexists(pristine):
             yield f"{info}/{LOCK}", f"is missing, and vpatch install ran here: there is {KEPT}"
         return
-    if is_patched(installed.version):
+    if is_patched(vllm.version):
         return
     if not pristine.is_dir():
         yield f"{info}/{KEPT}", "is missing: vpatch uninstall cannot restore the files"
@@ -261,13 +255,13 @@ def _remains(installed: InstalledVllm, lock: LockFile | None) -> Iterator[tuple[
                 yield f"{info}/{KEPT}/{file.path}", "is not as before vpatch install"
 
 
-def _contradictions(installed: InstalledVllm, lock: LockFile) -> Iterator[str]:
+def _contradictions(vllm: InstalledVllm, lock: LockFile) -> Iterator[str]:
     """Say what of an environment does not fit its lock."""
-    if not is_patched(installed.version):
+    if not is_patched(vllm.version):
         return
-    if not names_lock(installed.version, lock):
-        yield f"the version {installed.version} names another lock"
-    if os.path.lexists(installed.info / KEPT):
+    if not names_lock(vllm.version, lock):
+        yield f"the version {vllm.version} names another lock"
+    if os.path.lexists(vllm.info / KEPT):
         yield f"its version is that of a wheel by vpatch, and no wheel has {KEPT}"
 
 

@@ -20,11 +20,8 @@ from vpatch.source.wheels import official_wheel
 from vpatch.workspace.locked_plan import locked_plan
 
 if TYPE_CHECKING:
-    from vpatch.commands.install.layout import LaidOver
     from vpatch.commands.install.wheels.build import MadeWheel
-    from vpatch.source.entry import CachedTree
     from vpatch.workspace.context import Context
-    from vpatch.workspace.locked_plan import LockedPlan
     from vpatch.workspace.selection import Request
 
 DISTRIBUTION = "vllm"
@@ -57,7 +54,7 @@ def wheel(context: Context, request: Request, options: WheelOptions) -> MadeWhee
         )
     with ExitStack() as stack:
         locked = locked_plan(context, request, stack)
-        bare = laid_of(locked)
+        bare = laid_over(locked)
         path = options.wheel or official_wheel(
             options.distribution or DISTRIBUTION,
             release_of(locked.lock),
@@ -77,7 +74,7 @@ def wheel(context: Context, request: Request, options: WheelOptions) -> MadeWhee
         name = parse_wheel_name(path.name)
         version = patched_version(name.version, bare.lock)
         sbom = sbom_of(context, locked, canonicalize_name(name.distribution), version)
-        laid = laid_of(locked, {SBOM: sbom.encode()})
+        laid = laid_over(locked, {SBOM: sbom.encode()})
         task = context.progress.start(f"Patching {path.name}")
         patched = make_wheel(official, laid, options.output, verified)
         task.done()
@@ -85,17 +82,3 @@ def wheel(context: Context, request: Request, options: WheelOptions) -> MadeWhee
             context.answers.ask(_VERIFIED, contents, lambda: True)
             context.answers.save()
     return patched
-
-
-def laid_of(locked: LockedPlan, notes: dict[str, bytes] | None = None) -> LaidOver:
-    """Return what a locked plan puts into an installed vLLM."""
-    return laid_over(locked.lock, locked.plan, python_digests(locked.tree), notes or {})
-
-
-def python_digests(tree: CachedTree) -> dict[str, str]:
-    """Return the digests of the Python files of the package vllm, by their paths."""
-    return {
-        path: f"sha256:{record.sha256}"
-        for path, record in tree.records.items()
-        if path.startswith("vllm/") and path.endswith(".py")
-    }

@@ -21,9 +21,7 @@ if TYPE_CHECKING:
 def paths_to_trust(context: Context, paths: Sequence[Path], hosts: Sequence[str]) -> list[Path]:
     if hosts and not paths:
         return []
-    chosen: list[Path] = []
-    for path in paths or (context.project.folder,):
-        chosen += _items(path)
+    chosen = (one for path in paths or (context.project.folder,) for one in _items(path))
     return list(dict.fromkeys(chosen))
 
 
