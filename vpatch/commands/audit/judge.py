@@ -93,17 +93,12 @@ def judge(
         for one in decision.patch.cures:
             for name in {one.id, *one.aliases}:
                 by_name.setdefault(name, []).append((decision, one))
-    return tuple(
-        _finding(one, _curing(one, by_name), plan, locked, trust_untested=trust_untested)
-        for one in advisories
-    )
-
-
-def _curing(
-    advisory: Advisory, by_name: Mapping[str, Sequence[tuple[Decision, Cured]]]
-) -> dict[str, tuple[Decision, Cured]]:
-    pairs = [pair for name in sorted(advisory.names) for pair in by_name.get(name, ())]
-    return {decision.patch.id: (decision, resolves) for decision, resolves in pairs}
+    findings = []
+    for advisory in advisories:
+        pairs = [pair for name in sorted(advisory.names) for pair in by_name.get(name, ())]
+        curing = {decision.patch.id: (decision, cured) for decision, cured in pairs}
+        findings.append(_finding(advisory, curing, plan, locked, trust_untested=trust_untested))
+    return tuple(findings)
 
 
 def _finding(

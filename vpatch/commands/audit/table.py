@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 
     from vpatch.commands.audit.judge import AuditFinding
     from vpatch.commands.audit.result import AuditedTree, AuditResult
-    from vpatch.library.advisories import Advisories
 
 COLOURS = {
     Status.AFFECTED: "red",
@@ -43,7 +42,11 @@ def print_audit(result: AuditResult) -> None:
         _print_tree(result.trees[0], width)
     else:
         _print_matrix(result.trees)
-    click.echo(_age(result.advisories))
+    advisories = result.advisories
+    days = advisories.age(datetime.now(UTC))
+    count = counted(len(advisories.all), "advisory")
+    newest = f"the newest is of {advisories.as_of:%Y-%m-%d}, {counted(days, 'day')} ago"
+    click.echo(f"{count}; {newest}")
 
 
 def _print_tree(tree: AuditedTree, width: int) -> None:
@@ -109,9 +112,3 @@ def _print_matrix(trees: Sequence[AuditedTree]) -> None:
 
 def _words(status: Status) -> str:
     return status.replace("_", " ")
-
-
-def _age(advisories: Advisories) -> str:
-    days = advisories.age(datetime.now(UTC))
-    count = counted(len(advisories.all), "advisory")
-    return f"{count}; the newest is of {advisories.as_of:%Y-%m-%d}, {counted(days, 'day')} ago"

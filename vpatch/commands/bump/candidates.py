@@ -137,16 +137,12 @@ def _with_ellipses(pattern: str) -> Iterator[str]:
                 continue
             end, has_arguments = (node.end_col_offset or 0) - 1, bool(node.args or node.keywords)
         elif isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)) and node.args.args:
-            end, has_arguments = _end_of_parameters(node.args), True
+            parts = [one for one in ast.walk(node.args) if isinstance(one, (ast.arg, ast.expr))]
+            end, has_arguments = max(one.end_col_offset or 0 for one in parts), True
         else:
             continue
         comma = b", " if has_arguments else b""
         yield (data[:end].rstrip() + comma + b"..." + data[end:]).decode()
-
-
-def _end_of_parameters(parameters: ast.arguments) -> int:
-    nodes = [node for node in ast.walk(parameters) if isinstance(node, (ast.arg, ast.expr))]
-    return max(node.end_col_offset or 0 for node in nodes)
 
 
 def _with_files(text: str, files: Mapping[str, str]) -> str:

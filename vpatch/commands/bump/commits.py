@@ -80,7 +80,7 @@ class BumpCommits:
         commits = [BranchCommit(f"recipes: pin vLLM {releases}\n\n{report}", pinned)]
         if retired:
             number = counted(len(gone), "patch")
-            facts = "\n".join(_said(patch) for patch in gone.values())
+            facts = "\n".join(_describe(patch) for patch in gone.values())
             commits.append(BranchCommit(f"recipes: retire {number}\n\n{facts}\n", retired))
         if self.proposed:
             commits.append(self._proposal_commit())
@@ -270,10 +270,10 @@ class BumpCommits:
             request = selection.Request(
                 recipe=self.names[one.recipe], patches=chosen, security=lock.security
             )
-            yield path, _locked(changed, request, one.new.tree)
+            yield path, _lock_text(changed, request, one.new.tree)
 
 
-def _locked(context: Context, request: selection.Request, name: str) -> bytes:
+def _lock_text(context: Context, request: selection.Request, name: str) -> bytes:
     jobs = selection.resolve(request, context.library)
     job = next(job for job in jobs if job.spec.tree == name)
     with context.tree(job.spec, job.expected_digest) as tree:
@@ -283,6 +283,6 @@ def _locked(context: Context, request: selection.Request, name: str) -> bytes:
         return lock_of_selection(context, job, tree, plan).dump().encode()
 
 
-def _said(patch: PatchBump) -> str:
+def _describe(patch: PatchBump) -> str:
     lines = patch.facts or (patch.reason,)
     return "\n".join([f"{patch.id}: {patch.verdict}", *(f"  {line}" for line in lines)])

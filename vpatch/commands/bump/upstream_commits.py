@@ -52,7 +52,7 @@ def with_commits(patches: Sequence[PatchBump], history: UpstreamHistory) -> tupl
                 if _digests(key, before) != _digests(key, after):
                     commits_of[key][commit.id] = commit
 
-    def with_its_commits(one: ChangedCode) -> ChangedCode:
+    def credit(one: ChangedCode) -> ChangedCode:
         commits = {i: c for place in _places(one) for i, c in commits_of[_key(place)].items()}
         # Those of one file are in order, also within a second.
         ordered = sorted(commits.values(), key=lambda commit: commit.when)
@@ -62,7 +62,7 @@ def with_commits(patches: Sequence[PatchBump], history: UpstreamHistory) -> tupl
         replace(
             patch,
             changed=tuple(
-                with_its_commits(one) if one in asked_about(patch) else one for one in patch.changed
+                credit(one) if one in asked_about(patch) else one for one in patch.changed
             ),
         )
         for patch in patches

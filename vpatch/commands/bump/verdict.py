@@ -99,7 +99,9 @@ def _verdict(
     elif new.state is State.ABSENT and advice.action == "port":
         judgement = Verdict.NEEDS_A_PERSON, advice.reason
     elif new.state is State.ABSENT and advice.action == "drop":
-        judgement = Verdict.NOT_NEEDED, "; ".join([new.reason, *_gone(changed)])
+        gone = [(one.name, one.before.path) for one in changed if one.kind == "gone" and one.before]
+        went = (f"{name} went from {path}" for name, path in gone)
+        judgement = Verdict.NOT_NEEDED, "; ".join([new.reason, *went])
     elif new.state is State.ABSENT:
         judgement = Verdict.KEEP, advice.reason
     else:
@@ -129,13 +131,6 @@ def _doubts(old: Decision, new: Decision, changed: Sequence[ChangedCode]) -> Ite
     if len(real) > edited:
         number = counted(len(real) - edited, "more definition" if edited else "definition")
         yield f"{'' if edited else 'upstream changed '}{number} that it only reads"
-
-
-def _gone(changed: Sequence[ChangedCode]) -> Iterator[str]:
-    """Which definitions went, and from where."""
-    for one in changed:
-        if one.kind == "gone" and one.before is not None:
-            yield f"{one.name} went from {one.before.path}"
 
 
 def _facts(new: Decision) -> Iterator[str]:

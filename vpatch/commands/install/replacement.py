@@ -96,18 +96,6 @@ class Earlier:
         originals = {path.relative_to(self.folder).as_posix(): path for path in places}
         return {path: place for path, place in originals.items() if path not in {RECORD, JOURNAL}}
 
-    def problems(self) -> list[str]:
-        """Say which files are not as the install left them."""
-        clear_parts(self.folder)
-        lines = unlike_record(self.vllm, self.folder, self.files)
-        for file in self.files:
-            if digest_at(self.vllm.site / file.path) != file.after:
-                by = ", ".join(patches_of(self.lock, [file.path]))
-                lines.append(f"{file.path}: was changed ({by})")
-            elif file.before is not None and digest_at(self.folder / file.path) != file.before:
-                lines.append(f"{file.path}: the copy from before the install was changed")
-        return lines
-
 
 def earlier_install(vllm: InstalledVllm) -> Earlier | None:
     """Return what `vpatch install` left in an environment; None if it did not run there.
@@ -276,7 +264,15 @@ def _refuse_remains(vllm: InstalledVllm, *, uninstalling: bool = False) -> None:
 
 
 def _refuse_changed(earlier: Earlier) -> None:
-    problems = earlier.problems()
+    """Refuse files that are not as the install left them."""
+    clear_parts(earlier.folder)
+    problems = unlike_record(earlier.vllm, earlier.folder, earlier.files)
+    for file in earlier.files:
+        if digest_at(earlier.vllm.site / file.path) != file.after:
+            by = ", ".join(patches_of(earlier.lock, [file.path]))
+            problems.append(f"{file.path}: was changed ({by})")
+        elif file.before is not None and digest_at(earlier.folder / file.path) != file.before:
+            problems.append(f"{file.path}: the copy from before the install was changed")
     if problems:
         lines = "".join(f"\n    {line}" for line in shortened(problems, _SHOWN))
         raise OtherFilesError(

@@ -192,7 +192,8 @@ class _FileComparison:
         if pristine is not None:
             if digest == pristine:
                 self.as_released.append(path)
-            return _release_problem(digest, pristine)
+            changed = "is missing" if digest is None else "was changed, and RECORD does not list it"
+            return "" if digest == pristine else changed
         if path in self.listed:
             return "is missing" if digest is None else "is in RECORD without a digest"
         return "is neither in the release nor in RECORD"
@@ -277,9 +278,3 @@ def _record_problem(digest: str | None, wanted: str) -> str:
     if digest is None:
         return "is missing"
     return "" if digest == wanted else "was changed: RECORD has another digest"
-
-
-def _release_problem(digest: str | None, wanted: str) -> str:
-    if digest == wanted:
-        return ""
-    return "is missing" if digest is None else "was changed, and RECORD does not list it"

@@ -15,7 +15,6 @@ from vpatch.errors import ExitCode
 from vpatch.util.plural import counted
 
 if TYPE_CHECKING:
-    from vpatch.commands.install.wheels.build import MadeWheel
     from vpatch.workspace.context import Context
     from vpatch.workspace.selection import Request
 
@@ -65,11 +64,6 @@ def command(
     patched = wheel(context, request, WheelOptions(output_dir, file, distribution))
     if as_json:
         return CommandResult(WheelOutput.model_validate(patched))
-    _print(patched)
-    return ExitCode.CLEAN
-
-
-def _print(patched: MadeWheel) -> None:
     lock = patched.laid.lock
     changed = (
         f"{counted(len(patched.laid.changes), 'file')} of {counted(len(lock.patches), 'patch')}"
@@ -80,3 +74,4 @@ def _print(patched: MadeWheel) -> None:
     click.echo(f"{patched.path}")
     click.echo(f"  {changed}, version {patched.version}")
     click.echo(f"{patched.statement}")
+    return ExitCode.CLEAN

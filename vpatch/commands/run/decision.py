@@ -15,7 +15,7 @@ from vpatch.engine.overlay import OverlayError
 from vpatch.errors import UsageError, VpatchError, combine
 from vpatch.image.mode import is_shipped
 from vpatch.image.payload.metadata import metadata
-from vpatch.planning.state import Change, Plan, State, overall_changes
+from vpatch.planning.state import Change, Plan, overall_changes
 from vpatch.source.spec import PypiSpec
 from vpatch.util.digest import digest_of
 from vpatch.util.plural import listed
@@ -135,12 +135,8 @@ def _laid_over(plan: Plan) -> dict[str, Change]:
         UsageError: a patch changes what must be compiled.
     """
     errors: list[VpatchError] = []
-    for decision in plan.decisions:
-        built = sorted(
-            path
-            for path in (decision.changes if decision.state is State.NEEDED else ())
-            if is_shipped(path) and not _is_inside(path)
-        )
+    for decision in plan.taken:
+        built = sorted(p for p in decision.changes if is_shipped(p) and not _is_inside(p))
         if built:
             errors.append(
                 UsageError(

@@ -73,7 +73,10 @@ def command(
         render.print_pin(rows[0].plan.pin, _chosen(rows[0]))
         render.print_decisions(rows[0].plan.decisions)
     else:
-        _print_matrix(rows)
+        from vpatch.commands.status.table import matrix_lines  # noqa: PLC0415 - rich's tables load slowly
+
+        for line in matrix_lines(rows, line_width()):
+            click.echo(line)
     if not why:
         _note_unrecorded(context, rows)
     return code
@@ -103,10 +106,3 @@ def _explain(rows: list[StatusRow]) -> None:
             render.print_told(told_in_full(decision, row.plan.pin.tree), 2, line_width())
             for line in row.diffs.get(decision.patch.id, ()):
                 click.echo(f"    {line}".rstrip())
-
-
-def _print_matrix(rows: list[StatusRow]) -> None:
-    from vpatch.commands.status.table import matrix_lines  # noqa: PLC0415 - rich's tables load slowly
-
-    for line in matrix_lines(rows, line_width()):
-        click.echo(line)

@@ -14,7 +14,7 @@ from vpatch.console.output import style
 from vpatch.console.result import CommandResult
 from vpatch.errors import ConflictingOptionsError, ExitCode
 from vpatch.github.tokens import host_named
-from vpatch.trust.store import Content, Store, default_folder
+from vpatch.trust.store import Store, default_folder
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -83,7 +83,10 @@ def command(
         ]
         return CommandResult(TrustOutput(paths=shown, hosts=names, records=[]))
     for path, state, content in trusted:
-        _print(path, state, content)
+        label = style(state, fg=_COLOURS[state])
+        click.echo(f"{label}  {_name(str(path))}  {_short(content.digest)}")
+        for file, digest in content.digests.items():
+            click.echo(f"  {digest[:_DIGITS]}  {_name(file)}")
     for host in names:
         click.echo(f"{'would be trusted' if show else 'trusted'}  host {host}")
     if show:
@@ -116,13 +119,6 @@ def _revoke(
     if not gone:
         click.echo("nothing there was trusted")
     return ExitCode.CLEAN
-
-
-def _print(path: Path, state: State, content: Content) -> None:
-    label = style(state, fg=_COLOURS[state])
-    click.echo(f"{label}  {_name(str(path))}  {_short(content.digest)}")
-    for file, digest in content.digests.items():
-        click.echo(f"  {digest[:_DIGITS]}  {_name(file)}")
 
 
 def _name(text: str) -> str:

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from vpatch.commands.install.layout import LaidOver
-    from vpatch.commands.install.wheels.archive import WheelArchive, WheelMember
+    from vpatch.commands.install.wheels.archive import WheelArchive
     from vpatch.commands.install.wheels.names import WheelName
 
 _METADATA = "METADATA"
@@ -218,7 +218,9 @@ def _write(writer: WheelWriter, official: OfficialWheel, laid: LaidOver, name: W
     renamed = {path: _rename(path, old, name) for path in [*archive.members, *rows]}
     for path, member in archive.members.items():
         if path in new:
-            writer.add(renamed[path], new.pop(path), _mode(member))
+            # Some build tools give none.
+            mode = (member.info.external_attr >> 16) & 0o777 or 0o644
+            writer.add(renamed[path], new.pop(path), mode)
         elif path != record:
             writer.copy(archive, member, renamed[path])
     for path, content in new.items():
@@ -226,11 +228,6 @@ def _write(writer: WheelWriter, official: OfficialWheel, laid: LaidOver, name: W
     own = f"{name.info}/{_RECORD}"
     lines = [replace(row, path=renamed[path]) for path, row in rows.items()]
     writer.add(own, record_text([*lines, RecordRow(own, "", "")]), 0o664)
-
-
-def _mode(member: WheelMember) -> int:
-    # Some build tools give none.
-    return (member.info.external_attr >> 16) & 0o777 or 0o644
 
 
 def _rename(path: str, old: WheelName, new: WheelName) -> str:
