@@ -100,10 +100,10 @@ def _with_further_arguments(text: str) -> Iterator[ChangedDeclaration]:
         # `rewrite` is mostly the next line; it has the same call at the same place.
         other = _PATTERN.match(lines[number + 1].rstrip("\n")) if number + 1 < len(lines) else None
         rewrite = other if other is not None and other["key"] == "rewrite" else None
-        for place, code in enumerate(_with_ellipses(_code(match))):
+        for place, code in enumerate(_with_ellipses(match)):
             changed = [_with_code(match, code)]
             if rewrite is not None:
-                rewritten = list(_with_ellipses(_code(rewrite)))
+                rewritten = list(_with_ellipses(rewrite))
                 if place >= len(rewritten):
                     continue
                 changed.append(_with_code(rewrite, rewritten[place]))
@@ -112,17 +112,14 @@ def _with_further_arguments(text: str) -> Iterator[ChangedDeclaration]:
             yield ChangedDeclaration(change, "".join([*lines[:number], *changed, *rest]))
 
 
-def _code(line: re.Match[str]) -> str:
-    return line["quoted"] or line["plain"]
-
-
 def _with_code(line: re.Match[str], code: str) -> str:
     quote = line["quote"] or ""
     return f"{line['before']}{quote}{code}{quote}\n"
 
 
-def _with_ellipses(pattern: str) -> Iterator[str]:
-    """The pattern with `...` as the last argument of a call, or as the last parameter."""
+def _with_ellipses(line: re.Match[str]) -> Iterator[str]:
+    """The pattern of a line with `...` as the last argument of a call, or as the last parameter."""
+    pattern = line["quoted"] or line["plain"]
     # Python does not know metavariables. The offsets must stay.
     code = pattern.replace("$", "_")
     try:

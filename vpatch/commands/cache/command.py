@@ -40,17 +40,14 @@ def list_entries(*, as_json: bool) -> CommandResult | ExitCode:
             others=[{"kind": kind, "bytes": size} for kind, size in kinds.items()],
         )
         return CommandResult(shown)
-    for entry in entries:
-        click.echo(f"{entry.label:<28} {entry.size / 1e6:8.1f} MB  {entry.digest}")
-    for name, size in engines.items():
-        click.echo(f"{name:<28} {size / 1e6:8.1f} MB")
-    for overlay in overlays:
-        remark = "  kept: --print-env printed its path" if overlay.is_kept else ""
-        click.echo(f"{overlay.name:<28} {overlay.size / 1e6:8.1f} MB{remark}")
-    for kind, size in kinds.items():
-        click.echo(f"{kind:<28} {size / 1e6:8.1f} MB  {KINDS[kind]}")
-    sizes = [*engines.values(), *kinds.values(), *(one.size for one in overlays)]
-    total = sum(sizes, sum(entry.size for entry in entries)) / 1e6
+    remark_on_kept = "  kept: --print-env printed its path"
+    rows = [(entry.label, entry.size, f"  {entry.digest}") for entry in entries]
+    rows += [(name, size, "") for name, size in engines.items()]
+    rows += [(one.name, one.size, remark_on_kept if one.is_kept else "") for one in overlays]
+    rows += [(kind, size, f"  {KINDS[kind]}") for kind, size in kinds.items()]
+    for name, size, remark in rows:
+        click.echo(f"{name:<28} {size / 1e6:8.1f} MB{remark}")
+    total = sum(size for _, size, _ in rows) / 1e6
     counts = [counted(len(entries), "tree")]
     further = {"engine": len(engines), "overlay": len(overlays)}
     counts += [counted(number, noun) for noun, number in further.items() if number]
