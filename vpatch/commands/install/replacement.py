@@ -309,7 +309,9 @@ def _prepare(
     journal: Journal, vllm: InstalledVllm, laid: LaidOver, earlier: Earlier | None
 ) -> None:
     """Add the steps of an install. What is kept comes first, and RECORD and the lock last."""
-    originals = [path for path, change in laid.changes.items() if change.before is not None]
+    originals = {
+        p: change.before for p, change in laid.changes.items() if change.before is not None
+    }
     before = set() if earlier is None else {*earlier.paths}
     compiled: dict[str, None] = {}
     for path in laid.changes:
@@ -335,23 +337,22 @@ def _prepare(
     back = way_back(vllm.info.name, [*laid.changes], [*originals, *compiled], rows)
     journal.put(_inside(vllm, f"{KEPT}/{JOURNAL}"), journal_text(back).encode())
     record = read_file((earlier.folder if earlier else vllm.info) / RECORD, LARGEST_FILE)
-    journal.put(_inside(vllm, RECORD), _record(vllm, laid, rows, [*compiled], record))
+    copies = {**originals, RECORD: record}
+    journal.put(_inside(vllm, RECORD), _record(vllm, laid, rows, copies, [*compiled]))
 
 
 def _record(
     vllm: InstalledVllm,
     laid: LaidOver,
     rows: dict[str, RecordRow],
+    copies: Mapping[str, bytes],
     compiled: Sequence[str],
-    before: bytes,
 ) -> bytes:
     """RECORD with the patched files, and with what vpatch puts beside the metadata."""
     own = rows.pop(_inside(vllm, RECORD), RecordRow(_inside(vllm, RECORD), "", ""))
     new = {path: change.after for path, change in laid.changes.items()}
-    originals = {path: c.before for path, c in laid.changes.items() if c.before is not None}
     new |= {_inside(vllm, path): text for path, text in laid.notes.items()}
-    for path, text in {**originals, RECORD: before}.items():
-        new[_inside(vllm, f"{KEPT}/{path}")] = text
+    new |= {_inside(vllm, f"{KEPT}/{path}"): text for path, text in copies.items()}
     rows |= {path: row_of(path, digest_of(text), len(text)) for path, text in new.items()}
     for path in [JOURNAL, *compiled]:
         name = _inside(vllm, f"{KEPT}/{path}")

@@ -7,17 +7,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from vpatch.commands.run.record import RunRecord, recall, remember
+from vpatch.engine import kept_overlay as overlays
 from vpatch.engine.command import FoundCommand, default_python, find_command, find_python
 from vpatch.engine.installed import refuse_shadow
-from vpatch.engine.kept_overlay import (
-    PACKAGE,
-    is_overlay,
-    make_kept,
-    open_overlay,
-    overlay_folder,
-    packages_of,
-    patched_as_made,
-)
 from vpatch.engine.overlay_cache import refuse_colon
 from vpatch.errors import UsageError, VpatchError, combine
 from vpatch.source.spec import PypiSpec
@@ -29,7 +21,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
-    from vpatch.engine.kept_overlay import KeptOverlay
     from vpatch.workspace.context import Context
 
 
@@ -55,12 +46,12 @@ class PatchedRun:
     is_made: bool
     variables: Mapping[str, str]
     environment: Mapping[str, str]
-    kept_overlay: KeptOverlay | None
+    kept_overlay: overlays.KeptOverlay | None
 
     @property
     def files(self) -> list[str]:
         """What the overlay replaces or adds, by the paths in the tree."""
-        return [f"{PACKAGE}/{path}" for path in self.record.patched]
+        return [f"{overlays.PACKAGE}/{path}" for path in self.record.patched]
 
 
 def patched_run(
@@ -99,15 +90,15 @@ def patched_run(
         record, made_of = decided(context, job, base, environment)
         remember(context, job, base, environment, record)
         if make:
-            kept_overlay = make_kept(context.cache.folder, made_of, context.progress)
+            kept_overlay = overlays.make_kept(context.cache.folder, made_of, context.progress)
     if command is not None and command.python == base:
         refuse_shadow(command.first, record.package)
-    folder = overlay_folder(context.cache.folder, record.overlay)
-    folders = str(packages_of(folder)), environment.get("PYTHONPATH")
+    folder = overlays.overlay_folder(context.cache.folder, record.overlay)
+    folders = str(overlays.packages_of(folder)), environment.get("PYTHONPATH")
     variables = {"PYTHONPATH": os.pathsep.join(filter(None, folders))}
     if _writes_bytecode(record, environment):
         variables["PYTHONPYCACHEPREFIX"] = str(context.cache.answers("bytecode"))
-    is_made = kept_overlay is not None or patched_as_made(folder, record.patched)
+    is_made = kept_overlay is not None or overlays.patched_as_made(folder, record.patched)
     return PatchedRun(
         command, base, record, folder, is_made, variables, environment | variables, kept_overlay
     )
@@ -170,10 +161,10 @@ def _require_trust(context: Context, job: selection.Selection, *, is_known: bool
         raise combine(errors)
 
 
-def _open(context: Context, record: RunRecord) -> KeptOverlay | None:
+def _open(context: Context, record: RunRecord) -> overlays.KeptOverlay | None:
     """Open the overlay of a record, unless it is not there, or its patched files are others."""
-    overlay = open_overlay(context.cache.folder, record.overlay, context.progress)
-    if overlay is not None and not patched_as_made(overlay.folder, record.patched):
+    overlay = overlays.open_overlay(context.cache.folder, record.overlay, context.progress)
+    if overlay is not None and not overlays.patched_as_made(overlay.folder, record.patched):
         overlay.lock.release()
         return None
     return overlay
@@ -191,7 +182,7 @@ def _writes_bytecode(record: RunRecord, environment: Mapping[str, str]) -> bool:
 def _without_overlays(environment: dict[str, str]) -> dict[str, str]:
     """Leave out overlays that an outer `vpatch run` has put there, or --print-env."""
     entries = environment.get("PYTHONPATH", "").split(os.pathsep)
-    others = os.pathsep.join(entry for entry in entries if not is_overlay(entry))
+    others = os.pathsep.join(entry for entry in entries if not overlays.is_overlay(entry))
     if others:
         return environment | {"PYTHONPATH": others}
     return {name: value for name, value in environment.items() if name != "PYTHONPATH"}
