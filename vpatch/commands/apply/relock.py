@@ -61,7 +61,7 @@ def ask_again(lock: LockFile, library: Library) -> AskedAgain:
         path = library.recipes[lock.recipe]
         recipe = selection.read_recipe(path, library)
         strict = recipe.strict
-        moved = _moved(lock, recipe, path, library.folder)
+        moved = _pin_differences(lock, recipe, path, library.folder)
         ids = [i for i in recipe.patches if i in lock.chosen or not lock.chosen]
         patches = selection.with_security(ids, security or recipe.security, library)
     concerning = tuple(p for p in patches if lock.source.tree in p.declaration.needed_in)
@@ -82,7 +82,7 @@ def _of_library(lock: LockFile, library: Library, security: str | None) -> list[
     return [patch for patch in every if patch not in unasked]
 
 
-def _moved(lock: LockFile, recipe: RecipeSelection, path: Path, root: Path) -> list[str]:
+def _pin_differences(lock: LockFile, recipe: RecipeSelection, path: Path, root: Path) -> list[str]:
     tree = lock.source.tree
     pin = recipe.vllm if tree == "vllm" else recipe.trees.get(tree)
     if pin is None or _is_pinned(lock.source, pin, selection.spec_of(tree, pin, path, root)):

@@ -153,7 +153,7 @@ def _verdict(
         case State.NEEDED:
             return _Verdict(Status.AFFECTED, f"{name} is needed: {decision.reason}")
         case State.APPLIED | State.UPSTREAMED:
-            return _cured(decision, tree, trust_untested=trust_untested)
+            return _judge_cure(decision, tree, trust_untested=trust_untested)
         case State.ABSENT if decision.new_shape and not proven_in_recipe(decision, tree):
             reason = f"{name} is absent, on code that nobody has checked: {decision.reason}"
             return _Verdict(Status.UNDER_INVESTIGATION, reason)
@@ -164,7 +164,7 @@ def _verdict(
             return _Verdict(Status.UNDER_INVESTIGATION, reason)
 
 
-def _cured(decision: Decision, tree: str, *, trust_untested: bool) -> _Verdict:
+def _judge_cure(decision: Decision, tree: str, *, trust_untested: bool) -> _Verdict:
     name, shapes = decision.patch.id, decision.patch.shapes
     upstreamed = _alike(decision, tree, State.UPSTREAMED)
     if upstreamed:

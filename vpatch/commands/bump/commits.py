@@ -84,7 +84,7 @@ class BumpCommits:
             commits.append(BranchCommit(f"recipes: retire {number}\n\n{facts}\n", retired))
         if self.proposed:
             commits.append(self._proposal_commit())
-        pruned = self._pruned(gone) if prune else {}
+        pruned = self._files_to_prune(gone) if prune else {}
         if pruned:
             what = f"patches: remove what vLLM {releases} does not need\n"
             commits.append(BranchCommit(what, pruned))
@@ -217,7 +217,7 @@ class BumpCommits:
         self.names[one.recipe] = name
         return path, new
 
-    def _pruned(self, gone: Mapping[str, PatchBump]) -> dict[str, bytes | None]:
+    def _files_to_prune(self, gone: Mapping[str, PatchBump]) -> dict[str, bytes | None]:
         """The files of patches that no recipe lists and no patch names any more."""
         library = self._context.library
         bumped = {

@@ -32,13 +32,13 @@ def columns(one: ChangedCode) -> tuple[list[_Marked], list[_Marked], list[_Marke
     A mark is `same`, `added` or `removed`.
     """
     return (
-        list(_marked(one.before, one.patched or one.before, "added")),
-        list(_marked(one.after, one.before, "removed")),
-        list(_marked(one.before, one.after, "added")),
+        list(_mark_lines(one.before, one.patched or one.before, "added")),
+        list(_mark_lines(one.after, one.before, "removed")),
+        list(_mark_lines(one.before, one.after, "added")),
     )
 
 
-def _marked(base: CodePlace | None, shown: CodePlace | None, mark: str) -> Iterator[_Marked]:
+def _mark_lines(base: CodePlace | None, shown: CodePlace | None, mark: str) -> Iterator[_Marked]:
     """The lines of a definition; those that another edition lacks have the mark."""
     old, new = base.lines if base else (), shown.lines if shown else ()
     matcher = difflib.SequenceMatcher(None, old, new, autojunk=False)

@@ -50,7 +50,7 @@ def split_off(changed: Iterable[ChangedCode], old: View, new: View) -> dict[str,
         lines, enough = _edited_lines(one.ours)
         if one.before is None or one.after is None or one.kind != "changed" or not lines:
             continue
-        if lines <= _stripped(one.after.lines):
+        if lines <= _strip(one.after.lines):
             continue
         text, path = new.pristine(one.after.path) or b"", one.after.path
         known = {o.name for o in old.outline(one.before.path)}
@@ -58,7 +58,7 @@ def split_off(changed: Iterable[ChangedCode], old: View, new: View) -> dict[str,
             o for o in new.outline(path) if o.name not in known and isinstance(o.node, _FUNCTION)
         ]
         places = [place_of(path, text, o) for o in fresh]
-        heirs = [p.name for p in places if len(lines & _stripped(p.lines)) >= enough]
+        heirs = [p.name for p in places if len(lines & _strip(p.lines)) >= enough]
         if len(heirs) == 1:
             successors[one.before.name] = heirs[0]
     return successors
@@ -83,7 +83,7 @@ def _edited_lines(ours: Sequence[str]) -> tuple[set[str], int]:
     return beside - {""}, 1
 
 
-def _stripped(lines: Iterable[str]) -> set[str]:
+def _strip(lines: Iterable[str]) -> set[str]:
     return {line.strip() for line in lines}
 
 

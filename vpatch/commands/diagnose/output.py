@@ -62,7 +62,7 @@ class ExplainedOutput(OutputModel):
     hint: str
 
 
-def _explained(lines: Mapping[Explanation, int]) -> list[ExplainedOutput]:
+def _explanations(lines: Mapping[Explanation, int]) -> list[ExplainedOutput]:
     return [
         ExplainedOutput(message=one.message, line=line, meaning=one.meaning, hint=one.hint)
         for one, line in lines.items()
@@ -81,6 +81,6 @@ class DiagnoseOutput(OutputModel):
     """Why a state is not known: a sentence for people."""
     looked_for: LookedForOutput
     found: list[FoundPatchOutput] = read_from("verdicts")
-    explained: Annotated[list[ExplainedOutput], BeforeValidator(_explained)] = read_from(
+    explained: Annotated[list[ExplainedOutput], BeforeValidator(_explanations)] = read_from(
         "log.explained"
     )

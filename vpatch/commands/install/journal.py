@@ -48,7 +48,7 @@ class Journal:
 
     def put(self, path: str, content: bytes) -> None:
         """Write a file; it gets the mode and the owner of the one whose place it takes."""
-        staged = self._staged(path)
+        staged = self._stage(path)
         staged.write_bytes(content)
         target = self._site / path
         with suppress(FileNotFoundError):
@@ -59,7 +59,7 @@ class Journal:
 
     def put_link(self, path: str, source: Path) -> None:
         """Put the very file of another place here too, with its times."""
-        staged = self._staged(path)
+        staged = self._stage(path)
         try:
             os.link(source, staged)
         except OSError as error:
@@ -90,7 +90,7 @@ class Journal:
         if not (self._aside / JOURNAL).exists():
             remove(self._aside)
 
-    def _staged(self, path: str) -> Path:
+    def _stage(self, path: str) -> Path:
         self._aside.mkdir(exist_ok=True)
         name = f"{len(self._steps)}"
         self.add({"put": path, "from": name})
