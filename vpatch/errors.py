@@ -66,6 +66,18 @@ class UsageError(VpatchError):
     code = "usage"
 
 
+class ConflictingOptionsError(UsageError):
+    """Options exclude each other."""
+
+    code = "cli.conflicting-options"
+
+
+class UnusedOptionError(UsageError):
+    """An option would have no effect."""
+
+    code = "cli.unused-option"
+
+
 class UnavailableError(VpatchError):
     """Something outside vpatch is missing or does not answer: network, index, Docker, disk.
 

@@ -7,16 +7,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from vpatch import __version__
-from vpatch.evidence.records import (
-    SCHEMA_VERSION,
-    BehaviourTestRecord,
-    RunEngine,
-    RunMachine,
-    TestFile,
-    TestOutcome,
-    TestRuns,
-)
-from vpatch.evidence.smoke_report import machine_in_words
+from vpatch.evidence import records
+from vpatch.evidence.smoke_report import heading_lines, machine_in_words
 from vpatch.evidence.subject import digest_of_subject
 from vpatch.util.digest import digest_of, short_digest
 from vpatch.util.visible import visible
@@ -25,7 +17,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from vpatch.declare.patch import Proof
-    from vpatch.evidence.records import OptionValue, RunResult, SubjectTree
     from vpatch.harness.behaviour import Behaviour, TestResult
     from vpatch.harness.machine import Machine
     from vpatch.library.patch import Patch
@@ -37,8 +28,8 @@ class ProofRun:
 
     name: str
     timestamp: str
-    asked: Mapping[str, OptionValue]
-    subject: Sequence[SubjectTree]
+    asked: Mapping[str, records.OptionValue]
+    subject: Sequence[records.SubjectTree]
     patch: Patch
     proof: Proof
     engine: str
@@ -47,15 +38,15 @@ class ProofRun:
     behaviour: Behaviour
 
 
-def record_of_test(ran: ProofRun) -> BehaviourTestRecord:
+def record_of_test(ran: ProofRun) -> records.BehaviourTestRecord:
     file = ran.patch.folder / ran.proof.test
-    runs = TestRuns(
+    runs = records.TestRuns(
         pristine=_outcomes(ran.behaviour.pristine.tests),
         patched=_outcomes(ran.behaviour.patched.tests),
     )
     problems = list(ran.behaviour.problems)
-    return BehaviourTestRecord(
-        schema_version=SCHEMA_VERSION,
+    return records.BehaviourTestRecord(
+        schema_version=records.SCHEMA_VERSION,
         kind="test",
         vpatch=__version__,
         name=ran.name,
@@ -63,10 +54,10 @@ def record_of_test(ran: ProofRun) -> BehaviourTestRecord:
         digest=digest_of_subject(ran.subject),
         asked=dict(ran.asked),
         subject=list(ran.subject),
-        engine=RunEngine(kind=ran.engine, vllm=ran.vllm),
-        machine=RunMachine.model_validate(ran.machine, from_attributes=True),
+        engine=records.RunEngine(kind=ran.engine, vllm=ran.vllm),
+        machine=records.RunMachine.model_validate(ran.machine, from_attributes=True),
         patch=ran.patch.id,
-        test=TestFile(file=ran.proof.test, digest=digest_of(file.read_bytes())),
+        test=records.TestFile(file=ran.proof.test, digest=digest_of(file.read_bytes())),
         proof=ran.proof.model_dump(mode="json", exclude_defaults=True),
         runs=runs,
         problems=problems,
@@ -74,34 +65,34 @@ def record_of_test(ran: ProofRun) -> BehaviourTestRecord:
     )
 
 
-def _outcomes(tests: Sequence[TestResult]) -> list[TestOutcome]:
-    return [TestOutcome.model_validate(test, from_attributes=True) for test in tests]
+def _outcomes(tests: Sequence[TestResult]) -> list[records.TestOutcome]:
+    return [records.TestOutcome.model_validate(test, from_attributes=True) for test in tests]
 
 
-def result_of_test(runs: TestRuns, problems: Sequence[str]) -> RunResult:
+def result_of_test(runs: records.TestRuns, problems: Sequence[str]) -> records.RunResult:
     failed = any(test.outcome == "failed" for test in runs.pristine)
     passed = runs.patched and all(test.outcome == "passed" for test in runs.patched)
     return "passed" if failed and passed and not problems else "failed"
 
 
-def command_of_test(record: BehaviourTestRecord) -> str:
+def command_of_test(record: records.BehaviourTestRecord) -> str:
     """The command line that asks for the same again."""
     asked = record.asked
     words = [asked["patch"], "--engine", record.engine.kind, "--vllm", asked["vllm"]]
     return shlex.join(["vpatch", "test", *words])
 
 
-def report_of_test(record: BehaviourTestRecord) -> str:
+def report_of_test(record: records.BehaviourTestRecord) -> str:
     return visible("\n".join(_lines(record))) + "\n"
 
 
-def verdicts_of_test(record: BehaviourTestRecord) -> Iterator[tuple[str, str]]:
+def verdicts_of_test(record: records.BehaviourTestRecord) -> Iterator[tuple[str, str]]:
     """Yield the name and the verdict of each test, of the run with the patch."""
     for test in record.runs.patched:
         yield test.name, "pass" if test.outcome == "passed" else "fail"
 
 
-def _lines(record: BehaviourTestRecord) -> Iterator[str]:
+def _lines(record: records.BehaviourTestRecord) -> Iterator[str]:
     yield f"## Behaviour test: {record.result}"
     yield ""
     yield f"`{command_of_test(record)}` with vpatch {record.vpatch}, {record.made}"
@@ -117,16 +108,14 @@ def _lines(record: BehaviourTestRecord) -> Iterator[str]:
         ("Before: without the patch", record.runs.pristine),
         ("After: with the patch", record.runs.patched),
     ):
-        yield ""
-        yield f"### {heading}"
-        yield ""
+        yield from heading_lines(f"### {heading}")
         yield from _table(tests)
     for problem in record.problems:
         yield ""
         yield "- " + problem.replace("\n", "\n  ")
 
 
-def _table(tests: Sequence[TestOutcome]) -> Iterator[str]:
+def _table(tests: Sequence[records.TestOutcome]) -> Iterator[str]:
     """Yield one run as a table in Markdown."""
     yield "| test | result | message |"
     yield "|---|---|---|"

@@ -45,12 +45,8 @@ class Holder:
     def is_dead(self) -> bool:
         """Whether it is known to have ended."""
         here = _this_process()
-        can_tell = bool(here.boot) and (here.host, here.boot, here.processes) == (
-            self.host,
-            self.boot,
-            self.processes,
-        )
-        if not can_tell:
+        is_here = (self.host, self.boot, self.processes) == (here.host, here.boot, here.processes)
+        if not here.boot or not is_here:
             return False
         import psutil  # noqa: PLC0415 - of the extra `engine`
 
@@ -111,7 +107,7 @@ def _remove_if_dead(claim: Path, workdir: Path, what: str) -> None:
         with claim.open(encoding="utf-8", errors="replace") as file:
             # Two runs may find the same dead one, and only one may remove it.
             fcntl.flock(file, fcntl.LOCK_EX)
-            if not _is_still(claim, file.fileno()):
+            if not os.path.samestat(claim.stat(), os.fstat(file.fileno())):
                 return
             holder = _read(file.read())
             if holder is None or not holder.is_dead:
@@ -121,11 +117,6 @@ def _remove_if_dead(claim: Path, workdir: Path, what: str) -> None:
             claim.unlink()
     except FileNotFoundError:
         return  # it ended meanwhile
-
-
-def _is_still(claim: Path, descriptor: int) -> bool:
-    here, opened = claim.stat(), os.fstat(descriptor)
-    return (here.st_dev, here.st_ino) == (opened.st_dev, opened.st_ino)
 
 
 def _read(text: str) -> Holder | None:

@@ -4,16 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from vpatch.evidence.records import (
-    BehaviourTestRecord,
-    CellRecord,
-    EvidencePart,
-    JsonObject,
-    MatrixPointRecord,
-    RunMachine,
-    SmokeRecord,
-    SubjectPin,
-)
+from vpatch.evidence import records
 
 _OF_ANY_RECORD = (
     *("schema_version", "kind", "vpatch", "name", "made", "digest", "asked", "subject"),
@@ -22,17 +13,17 @@ _OF_ANY_RECORD = (
 _OF_SMOKE = ("models", "plan", "imports", "cells", "inherited", "symptoms", "image", "machines")
 _OF_A_TEST = ("patch", "test", "proof", "runs", "problems")
 # Keys that a document has before all others. Those follow in the order of the model's fields.
-_FIRST: dict[type[EvidencePart], tuple[str, ...]] = {
-    SmokeRecord: (*_OF_ANY_RECORD, *_OF_SMOKE, "result"),
-    BehaviourTestRecord: (*_OF_ANY_RECORD, *_OF_A_TEST, "result"),
-    SubjectPin: ("tree", "kind", "version", "digest", "origin"),
-    RunMachine: ("system",),
-    CellRecord: tuple(name for name in CellRecord.model_fields if name != "point"),
-    MatrixPointRecord: ("name", "folder", "vllm", "patches", "hardware"),
+_FIRST: dict[type[records.EvidencePart], tuple[str, ...]] = {
+    records.SmokeRecord: (*_OF_ANY_RECORD, *_OF_SMOKE, "result"),
+    records.BehaviourTestRecord: (*_OF_ANY_RECORD, *_OF_A_TEST, "result"),
+    records.SubjectPin: ("tree", "kind", "version", "digest", "origin"),
+    records.RunMachine: ("system",),
+    records.CellRecord: tuple(name for name in records.CellRecord.model_fields if name != "point"),
+    records.MatrixPointRecord: ("name", "folder", "vllm", "patches", "hardware"),
 }
 
 
-def document_of(part: EvidencePart) -> JsonObject:
+def document_of(part: records.EvidencePart) -> records.JsonObject:
     """Return a part of a record as plain data for JSON. What was not written stays away."""
     values = {name: getattr(part, name) for name in type(part).model_fields}
     values |= part.model_extra or {}
@@ -43,7 +34,7 @@ def document_of(part: EvidencePart) -> JsonObject:
 
 def _plain(value: Any) -> Any:
     match value:
-        case EvidencePart():
+        case records.EvidencePart():
             return document_of(value)
         case dict():
             return {key: _plain(one) for key, one in value.items()}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -65,9 +66,7 @@ def _lines(record: SmokeRecord) -> Iterator[str]:
     yield f"- digest of what was run: `{record.digest}`"
     for phase in dict.fromkeys(cell.phase for cell in record.cells):
         cells = [cell for cell in record.cells if cell.phase == phase]
-        yield ""
-        yield f"### {_PHASES[phase]}"
-        yield ""
+        yield from heading_lines(f"### {_PHASES[phase]}")
         for check in record.imports.get(phase, ()):
             yield f"- {_in_words(check)}"
         yield from _table(cells)
@@ -77,6 +76,11 @@ def _lines(record: SmokeRecord) -> Iterator[str]:
             yield from _nodes(cells)
     yield from _cures(record)
     yield from _not_run(record)
+
+
+def heading_lines(heading: str) -> tuple[str, str, str]:
+    """Return a heading between empty lines."""
+    return "", heading, ""
 
 
 def machine_in_words(machine: RunMachine) -> str:
@@ -192,23 +196,17 @@ def cures_of(record: SmokeRecord) -> list[Cure]:
 
 def _cures(record: SmokeRecord) -> Iterator[str]:
     for number, cure in enumerate(cures_of(record)):
-        yield from () if number else ("", "### Symptoms", "")
+        yield from () if number else heading_lines("### Symptoms")
         yield f"- `{cure.symptom}`"
         yield f"  {cure}"
 
 
 def _not_run(record: SmokeRecord) -> Iterator[str]:
     """What was not run with the patches, each reason once."""
-    reasons: dict[tuple[str, str], int] = {}
-    for cell in record.cells:
-        for check in cell.checks:
-            if check.verdict == "not run" and cell.phase == "after":
-                key = check.name, check.reason
-                reasons[key] = reasons.get(key, 0) + 1
+    checks = [check for cell in record.cells if cell.phase == "after" for check in cell.checks]
+    reasons = Counter((one.name, one.reason) for one in checks if one.verdict == "not run")
     if reasons:
-        yield ""
-        yield "### Not run"
-        yield ""
+        yield from heading_lines("### Not run")
     for (name, reason), count in reasons.items():
         yield f"- {name}, in {count} cell{'s' if count > 1 else ''}: {reason}"
 

@@ -40,6 +40,11 @@ LOGS = "logs"
 # The evidence of each point of a matrix.
 POINTS = "points"
 _LARGEST = 64 * MEGABYTE
+# What comes of a record that has other things where a record's are.
+DAMAGE = (
+    *(ArithmeticError, AttributeError, LookupError, TypeError, ValueError),
+    *(OSError, RecursionError),
+)
 # As of a log for `vpatch diagnose`.
 _LARGEST_LOG = 50_000 * MEGABYTE
 _STATEMENT_TYPE = "https://in-toto.io/Statement/v1"
@@ -50,6 +55,8 @@ _VERDICTS = {"pass": "passedTests", "fail": "failedTests"}
 
 class EvidenceError(VpatchError):
     """Evidence is missing, or somebody changed it."""
+
+    code = "evidence.unreadable"
 
 
 class NoEvidenceError(UsageError, EvidenceError):
@@ -118,14 +125,12 @@ def read_evidence(folder: Path) -> Evidence:
             f"the evidence cannot be read: {error.strerror}",
             where=str(file),
             hint="correct its permissions, or move its folder elsewhere",
-            code="evidence.unreadable",
         ) from error
     except ValueError as error:
         raise EvidenceError(
             f"it is not a record: {error}",
             where=str(file),
             hint="restore the file, or move its folder elsewhere",
-            code="evidence.unreadable",
         ) from error
     if not is_known(document):
         raise EvidenceError(
@@ -142,7 +147,6 @@ def read_evidence(folder: Path) -> Evidence:
             f"the record is not complete: {reason}",
             where=str(file),
             hint="restore the file, or move its folder elsewhere",
-            code="evidence.unreadable",
         ) from error
 
 
@@ -172,31 +176,19 @@ def _contradictions(
     """What of whole evidence no run can have written: all of it follows from the cells."""
     record = evidence.record
     try:
-        digest = digest_of_subject(record.subject)
-        return [
-            name
-            for name, same in (
-                (f"{RECORD}: its digest", record.digest == digest),
-                (f"{RECORD}: its result", record.result == _result(record)),
-                (f"{RECORD}: the verdict on a cell", _is_judged(record)),
-                (f"{RECORD}: its points", _has_points(evidence)),
-                (REPORT, (evidence.folder / REPORT).read_bytes() == _report(record).encode()),
-                (STATEMENT, statement == json.loads(_statement(files, record))),
-            )
-            if not same
-        ]
-    except (
-        *(ArithmeticError, LookupError, TypeError, AttributeError, ValueError, OSError),
-        RecursionError,
-    ) as error:
+        claims = {
+            f"{RECORD}: its digest": record.digest == digest_of_subject(record.subject),
+            f"{RECORD}: its result": record.result == _result(record),
+        }
+        if isinstance(record, SmokeRecord):
+            are_points = (_is_point(evidence.folder, record, one) for one in record.points or ())
+            claims[f"{RECORD}: the verdict on a cell"] = is_judged(record)
+            claims[f"{RECORD}: its points"] = all(are_points)
+        claims[REPORT] = (evidence.folder / REPORT).read_bytes() == _report(record).encode()
+        claims[STATEMENT] = statement == json.loads(_statement(files, record))
+    except DAMAGE as error:
         return [f"{RECORD} is not whole: {type(error).__name__}: {error}"]
-
-
-def _has_points(evidence: Evidence) -> bool:
-    record = evidence.record
-    if isinstance(record, BehaviourTestRecord):
-        return True
-    return all(_is_point(evidence.folder, record, point) for point in record.points or ())
+    return [name for name, is_so in claims.items() if not is_so]
 
 
 def _is_point(whole: Path, record: SmokeRecord, point: MatrixPointRecord) -> bool:
@@ -218,10 +210,6 @@ def _is_point(whole: Path, record: SmokeRecord, point: MatrixPointRecord) -> boo
         == [(c.phase, f"{point.name}: {c.cell}", c.checks) for c in there.cells]
         and not tampered(evidence)
     )
-
-
-def _is_judged(record: EvidenceRecord) -> bool:
-    return isinstance(record, BehaviourTestRecord) or is_judged(record)
 
 
 def _report(record: EvidenceRecord) -> str:

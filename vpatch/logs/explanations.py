@@ -23,40 +23,32 @@ _USE_A_BUILD_THAT_FITS = (
     "that nvidia-smi works, in a container too"
 )
 _LEFT_OUT = "a library is missing, mostly because a package was built for CUDA and this is a CPU"
-_REPLACE = "remove the package that is named above it, or install its CPU build"
-
-_NO_SYNTHETIC_MODE = (
-    "vLLM 0.20 cannot speculate on a CPU: its CPU kernels for rejection sampling do not know the "
-    "argument SYNTHETIC_MODE that the sampler passes"
-)
-_NO_KERNEL_PARAMETERS = (
-    "vLLM 0.30 cannot draft several tokens on a CPU without triton-cpu: it cannot read the "
-    "parameters of the function that takes a kernel's place"
-)
-
-_NO_INT4 = (
-    "vLLM's CPU build multiplies INT4 weights only on CPUs with AVX-512, and this CPU has none"
-)
 
 EXPLANATIONS = (
     Explanation("Device string must not be empty", _NO_PLATFORM, _USE_A_BUILD_THAT_FITS),
     Explanation("Failed to infer device type", _NO_PLATFORM, _USE_A_BUILD_THAT_FITS),
     Explanation(
         "unexpected keyword argument 'SYNTHETIC_MODE'",
-        _NO_SYNTHETIC_MODE,
+        "vLLM 0.20 cannot speculate on a CPU: its CPU kernels for rejection sampling do not know "
+        "the argument SYNTHETIC_MODE that the sampler passes",
         "use vLLM 0.21.0 or later",
     ),
     Explanation(
         "Cannot inspect kernel parameters for function",
-        _NO_KERNEL_PARAMETERS,
+        "vLLM 0.30 cannot draft several tokens on a CPU without triton-cpu: it cannot read the "
+        "parameters of the function that takes a kernel's place",
         "use vLLM 0.31.0 or later",
     ),
     Explanation(
         "object has no attribute 'cpu_gemm_wna16'",
-        _NO_INT4,
+        "vLLM's CPU build multiplies INT4 weights only on CPUs with AVX-512, and this CPU has none",
         "run it on another machine, or quantise to W8A8 INT8",
     ),
-    Explanation("cannot open shared object file", _LEFT_OUT, _REPLACE),
+    Explanation(
+        "cannot open shared object file",
+        _LEFT_OUT,
+        "remove the package that is named above it, or install its CPU build",
+    ),
     Explanation("Could not load libtorchcodec", _LEFT_OUT, "pip uninstall torchcodec"),
 )
 

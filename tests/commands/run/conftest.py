@@ -52,8 +52,8 @@ class Asking:
             found = patched_run(
                 context, request, words or [str(self.made.bin / "vllm")], None, make=make
             )
-            if found.kept:
-                found.kept.lock.release()
+            if found.kept_overlay:
+                found.kept_overlay.lock.release()
             return found
 
     def is_known(self, request=REQUEST, *, make=False, words=None):

@@ -63,26 +63,26 @@ def check(
     """
     path, lock = find_lock(context, version, checkout, lock_file)
     asked = ask_again(lock, context.library)
-    with planned_again(context, lock, asked.patches) as (_, made):
-        drifted = (*asked.differences, *drift(lock, made))
+    with planned_again(context, lock, asked.patches) as (_, plan):
+        drifted = (*asked.differences, *drift(lock, plan))
     compared = checkout if lock_file is not None else path.parent
     damaged = tuple(damage(lock, compared)) if compared is not None else ()
     strict = strict or asked.strict
-    new_shapes = tuple(_new_shapes(made, lock, strict=strict))
+    new_shapes = tuple(_new_shapes(plan, lock, strict=strict))
     hint = None
     if drifted or damaged or (strict and new_shapes):
         again = f"vpatch apply {shlex.join(apply_options_of(context, lock, checkout))}"
         if damaged:
             again = f"save what is yours in the checkout, then {again} --force"
-        hint = what_blocks(lock, made, asked, strict=strict) or again
+        hint = what_blocks(lock, plan, asked, strict=strict) or again
     return CheckResult(path, lock, drifted, damaged, hint, new_shapes, strict)
 
 
-def _new_shapes(made: Plan, lock: LockFile, *, strict: bool) -> Iterator[str]:
+def _new_shapes(plan: Plan, lock: LockFile, *, strict: bool) -> Iterator[str]:
     """Say how code differs. Patches that nobody asked for, and that do nothing, are left out."""
     asked_for = bool(lock.recipe or lock.chosen)
     applied = {patch.id for patch in lock.patches}
-    for decision in made.decisions:
+    for decision in plan.decisions:
         shape, patch_id = decision.shape, decision.patch.id
         if shape is None or not decision.new_shape:
             continue
@@ -91,7 +91,7 @@ def _new_shapes(made: Plan, lock: LockFile, *, strict: bool) -> Iterator[str]:
 
 
 def what_blocks(
-    lock: LockFile, made: Plan, asked: AskedAgain, *, strict: bool = False
+    lock: LockFile, plan: Plan, asked: AskedAgain, *, strict: bool = False
 ) -> str | None:
     """What has to be done before vpatch apply can go on; None where nothing does."""
     which = shlex.join(source_options_of(lock))
@@ -100,10 +100,10 @@ def what_blocks(
     if asked.moved:
         return f"vpatch status {which} says what the patches mean there, before you apply them"
     asked_for = bool(lock.recipe or lock.chosen)
-    stopping = made.stopping(asked_for=asked_for, strict=strict)
+    stopping = plan.stopping(asked_for=asked_for, strict=strict)
     if stopping:
         return f"vpatch status {which} --why {stopping[0].patch.id}, as vpatch apply refuses this"
-    if asked_for and none_taken([made]):
+    if asked_for and none_taken([plan]):
         return "ask for a patch that is needed there, as vpatch apply refuses to apply none"
     return None
 

@@ -17,7 +17,7 @@ from vpatch.console.options import (
     strict_option,
 )
 from vpatch.console.result import CommandResult
-from vpatch.errors import ExitCode, UsageError
+from vpatch.errors import ConflictingOptionsError, ExitCode
 from vpatch.util.plural import counted
 
 if TYPE_CHECKING:
@@ -53,24 +53,22 @@ def command(
     file in the checkout.
     """
     if lock_file is not None and vllm is not None:
-        raise UsageError(
-            "--lock and --vllm both name a lock",
-            hint="give one of the two",
-            code="cli.conflicting-options",
+        raise ConflictingOptionsError(
+            "--lock and --vllm both name a lock", hint="give one of the two"
         )
-    found = check(context, vllm, checkout, lock_file, strict=strict)
-    code = ExitCode.FINDINGS if found.differences else ExitCode.CLEAN
+    result = check(context, vllm, checkout, lock_file, strict=strict)
+    code = ExitCode.FINDINGS if result.differences else ExitCode.CLEAN
     if as_json:
-        return CommandResult(CheckOutput.model_validate(found), code)
-    if found.differences:
-        click.echo(f"{found.path}: {counted(len(found.differences), 'difference')}")
-        for line in found.differences:
+        return CommandResult(CheckOutput.model_validate(result), code)
+    if result.differences:
+        click.echo(f"{result.path}: {counted(len(result.differences), 'difference')}")
+        for line in result.differences:
             click.echo(f"  {line}")
-        click.echo(f"  next: {found.hint}")
+        click.echo(f"  next: {result.hint}")
     else:
-        count = counted(len(found.lock.patches), "patch")
-        files = counted(len(found.lock.files), "file")
-        click.echo(f"{found.path}: {count} and {files} are exactly as locked")
-        for line in found.new_shapes:
+        count = counted(len(result.lock.patches), "patch")
+        files = counted(len(result.lock.files), "file")
+        click.echo(f"{result.path}: {count} and {files} are exactly as locked")
+        for line in result.new_shapes:
             click.echo(f"  {line}")
     return code

@@ -31,9 +31,9 @@ def diff(
         UsageError: the checkout has no such patch, or needs it no more, or no lock is found.
         VpatchError: the source cannot be read, or the code of a patch is not trusted.
     """
-    with _committed(context, ids, version, checkout) as made:
-        pairs = [made.pair(patch_id) for patch_id in ids] or [(made.base, made.line[-1])]
-        return [git.diff(made.repository, *pair) for pair in pairs]
+    with _commit_again(context, ids, version, checkout) as series:
+        pairs = [series.pair(patch_id) for patch_id in ids] or [(series.line[0], series.line[-1])]
+        return [git.diff(series.repository, *pair) for pair in pairs]
 
 
 def write_series(
@@ -56,12 +56,11 @@ def write_series(
         VpatchError: as `diff`.
     """
     _refuse_other(folder)
-    with _committed(context, ids, version, checkout) as made:
-        chosen = [patch_id for patch_id in made.commits if not ids or patch_id in ids]
-        files = {
-            f"{number:04}-{patch_id}{_SUFFIX}": git.mail(made.repository, made.commits[patch_id])
-            for number, patch_id in enumerate(chosen, start=1)
-        }
+    with _commit_again(context, ids, version, checkout) as series:
+        chosen = [patch_id for patch_id in series.ids if not ids or patch_id in ids]
+        mails = [git.mail(series.repository, series.pair(patch_id)[1]) for patch_id in chosen]
+    names = (f"{number:04}-{patch_id}{_SUFFIX}" for number, patch_id in enumerate(chosen, 1))
+    files = dict(zip(names, mails, strict=True))
     _replace(folder, {**files, _SERIES: "".join(f"{name}\n" for name in files).encode()})
     return [folder / name for name in files]
 
@@ -109,28 +108,26 @@ def _replace(folder: Path, files: Mapping[str, bytes]) -> None:
 
 
 @dataclass(frozen=True)
-class _Committed:
-    """A scratch repository with a commit for each patch that is needed, by the patches' ids."""
+class _PatchSeries:
+    """A scratch repository with a commit for each patch that is needed, by the patches' ids.
+
+    `line` has all commits, from the base on.
+    """
 
     repository: Path
-    base: str
-    commits: Mapping[str, str]
-
-    @property
-    def line(self) -> list[str]:
-        """All commits, from the base on."""
-        return [self.base, *self.commits.values()]
+    line: Sequence[str]
+    ids: Sequence[str]
 
     def pair(self, patch_id: str) -> tuple[str, str]:
         """The commits before and after a patch."""
-        number = list(self.commits).index(patch_id)
+        number = self.ids.index(patch_id)
         return self.line[number], self.line[number + 1]
 
 
 @contextmanager
-def _committed(
+def _commit_again(
     context: Context, ids: Sequence[str], version: str | None, checkout: Path | None
-) -> Iterator[_Committed]:
+) -> Iterator[_PatchSeries]:
     """Make the commits of a checkout again.
 
     Raises:
@@ -145,8 +142,8 @@ def _committed(
                 hint=f"choose among: {', '.join(known) or 'none'}",
                 code="checkout.no-such-patch",
             )
-    with planned_again(context, lock) as (tree, made), tempfile.TemporaryDirectory() as folder:
-        taken = [decision.patch.id for decision in made.taken]
+    with planned_again(context, lock) as (tree, plan), tempfile.TemporaryDirectory() as folder:
+        taken = [decision.patch.id for decision in plan.taken]
         missing = [patch_id for patch_id in ids if patch_id not in taken]
         if missing:
             raise UsageError(
@@ -157,5 +154,5 @@ def _committed(
         repository, base = tree.base_repository(context.progress)
         scratch = Path(folder) / "repo"
         git.create_checkout(scratch, repository, base, [])
-        commits = git.add_commits(scratch, base, commits_of(made))
-        yield _Committed(scratch, base, dict(zip(taken, commits, strict=True)))
+        commits = git.add_commits(scratch, base, commits_of(plan))
+        yield _PatchSeries(scratch, [base, *commits], taken)

@@ -52,22 +52,22 @@ def ask_again(lock: LockFile, library: Library) -> AskedAgain:
     security = lock.security if library.security else None
     lost = not library.patches.keys() >= {*lock.chosen}
     if lock.recipe is None:
-        found = _of_library(lock, library, security)
+        patches = _of_library(lock, library, security)
     elif lock.recipe not in library.recipes:
         differences.append(f"the lock is of the recipe {lock.recipe}, and there is none any more")
         lost = True
-        found = library.load([i for i in locked if i in library.patches])
+        patches = library.load([i for i in locked if i in library.patches])
     else:
         path = library.recipes[lock.recipe]
         recipe = selection.read_recipe(path, library)
         strict = recipe.strict
-        moved = _moved(lock, recipe, path, library.folder)
+        moved = _pin_differences(lock, recipe, path, library.folder)
         ids = [i for i in recipe.patches if i in lock.chosen or not lock.chosen]
-        found = selection.with_security(ids, security or recipe.security, library)
-    concerning = tuple(p for p in found if lock.source.tree in p.declaration.needed_in)
-    left = {*locked} - {patch.id for patch in concerning} - {*gone}
+        patches = selection.with_security(ids, security or recipe.security, library)
+    concerning = tuple(p for p in patches if lock.source.tree in p.declaration.needed_in)
+    dropped = {*locked} - {patch.id for patch in concerning} - {*gone}
     who = f"the recipe {lock.recipe}" if lock.recipe else "vpatch apply"
-    differences += [f"{i} is locked, and {who} does not take it any more" for i in sorted(left)]
+    differences += [f"{i} is locked, and {who} does not take it any more" for i in sorted(dropped)]
     return AskedAgain(
         concerning, (*moved, *differences), lost=lost, moved=bool(moved), strict=strict
     )
@@ -78,11 +78,11 @@ def _of_library(lock: LockFile, library: Library, security: str | None) -> list[
     every = selection.with_security(named or library.usual, security, library)
     if lock.chosen:
         return selection.with_required([patch.id for patch in every], library)
-    left = selection.on_request(every)
-    return [patch for patch in every if patch not in left]
+    unasked = selection.on_request(every)
+    return [patch for patch in every if patch not in unasked]
 
 
-def _moved(lock: LockFile, recipe: RecipeSelection, path: Path, root: Path) -> list[str]:
+def _pin_differences(lock: LockFile, recipe: RecipeSelection, path: Path, root: Path) -> list[str]:
     tree = lock.source.tree
     pin = recipe.vllm if tree == "vllm" else recipe.trees.get(tree)
     if pin is None or _is_pinned(lock.source, pin, selection.spec_of(tree, pin, path, root)):

@@ -69,7 +69,7 @@ def apply_patches(
         plans = [one.plan for one in requests]
         on_planned(requests)
         stopping = tuple(
-            d for made in plans for d in made.stopping(asked_for=asked_for, strict=strict)
+            d for plan in plans for d in plan.stopping(asked_for=asked_for, strict=strict)
         )
         idle = asked_for and not stopping and none_taken(plans)
         applied = (
@@ -80,5 +80,7 @@ def apply_patches(
 
 def _note_patches_left(context: Context, asked: list[selection.Selection]) -> None:
     taken = {patch.id for job in asked for patch in job.patches}
-    for left in sorted(context.library.own - taken):
-        context.progress.note(f"the recipe {asked[0].recipe} does not take {left}, one of yours")
+    for patch_id in sorted(context.library.own - taken):
+        context.progress.note(
+            f"the recipe {asked[0].recipe} does not take {patch_id}, one of yours"
+        )

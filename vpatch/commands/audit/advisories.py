@@ -50,11 +50,11 @@ def named_advisories(context: Context, name: str) -> list[Advisory]:
             progress=context.progress,
         )
         file.flush()
-        found = read_advisories(Path(file.name), redact(name))
-    newest = max(one.modified for one in found)
-    days = Advisories(tuple(found), newest).age(datetime.now(UTC))
+        advisories = read_advisories(Path(file.name), redact(name))
+    newest = max(one.modified for one in advisories)
+    days = Advisories(tuple(advisories), newest).age(datetime.now(UTC))
     context.progress.note(
-        f"{redact(name)}: {counted(len(found), 'advisory')} about vllm; the newest is of "
+        f"{redact(name)}: {counted(len(advisories), 'advisory')} about vllm; the newest is of "
         f"{newest:%Y-%m-%d}, {counted(days, 'day')} ago; no copy was kept"
     )
-    return found
+    return advisories

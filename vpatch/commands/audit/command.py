@@ -12,7 +12,7 @@ from vpatch.commands.audit.table import print_audit
 from vpatch.commands.audit.usecase import AuditRequest, audit
 from vpatch.console.options import json_option, library_options, offline_option
 from vpatch.console.result import CommandResult
-from vpatch.errors import ExitCode, UsageError
+from vpatch.errors import ConflictingOptionsError, ExitCode
 from vpatch.library.advisories import SEVERITIES
 
 if TYPE_CHECKING:
@@ -85,10 +85,8 @@ def command(
     Ends with 1 if an advisory affects the vLLM and no patch cures it there.
     """
     if as_json and form != "text":
-        raise UsageError(
-            f"--json and --format {form} are two formats",
-            hint="give one of the two",
-            code="cli.conflicting-options",
+        raise ConflictingOptionsError(
+            f"--json and --format {form} are two formats", hint="give one of the two"
         )
     request = AuditRequest(
         tuple(vllm.split(",")) if vllm else (),

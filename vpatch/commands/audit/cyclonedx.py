@@ -109,9 +109,8 @@ def _components(tree: AuditedTree) -> list[Component]:
 
 def _component(tree: AuditedTree, package: ScannedPackage, ref: str) -> Component:
     pin = tree.plan.pin
-    patched = [*tree.carried]
     pedigree = None
-    if patched:
+    if tree.carried:
         purl = PackageURL("pypi", None, pin.tree, pin.version)
         ancestor = Component(
             name=pin.tree,
@@ -120,7 +119,7 @@ def _component(tree: AuditedTree, package: ScannedPackage, ref: str) -> Componen
             purl=purl,
             bom_ref=f"pristine:{purl.to_string()}:{ref}",
         )
-        pedigree = Pedigree(ancestors=[ancestor], patches=[_patch(one) for one in patched])
+        pedigree = Pedigree(ancestors=[ancestor], patches=map(_patch, tree.carried))
     return Component(
         name=package.name,
         version=package.version,

@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 FORMATS = ("openvex", "cyclonedx", "sarif")
 
 
-def document_of(result: AuditResult, form: str, made: datetime | None = None) -> str:
-    """Return an audit in one of `FORMATS`, dated `made` or now, or as SOURCE_DATE_EPOCH says.
+def document_of(result: AuditResult, form: str, date: datetime | None = None) -> str:
+    """Return an audit in one of `FORMATS`, dated `date` or now, or as SOURCE_DATE_EPOCH says.
 
     Raises:
         UsageError: there is no such format, or SOURCE_DATE_EPOCH is not a number of seconds.
@@ -30,8 +30,8 @@ def document_of(result: AuditResult, form: str, made: datetime | None = None) ->
         )
     seconds = source_date_epoch()
     if seconds is not None:
-        made = datetime.fromtimestamp(seconds, UTC)
-    at = made or datetime.now(UTC).replace(microsecond=0)
+        date = datetime.fromtimestamp(seconds, UTC)
+    at = date or datetime.now(UTC).replace(microsecond=0)
     # Each format is imported where it is asked for: CycloneDX takes 0.3 s.
     if form == "openvex":
         from vpatch.commands.audit.openvex import openvex  # noqa: PLC0415

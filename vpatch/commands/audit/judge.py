@@ -93,17 +93,12 @@ def judge(
         for one in decision.patch.cures:
             for name in {one.id, *one.aliases}:
                 by_name.setdefault(name, []).append((decision, one))
-    return tuple(
-        _finding(one, _curing(one, by_name), plan, locked, trust_untested=trust_untested)
-        for one in advisories
-    )
-
-
-def _curing(
-    advisory: Advisory, by_name: Mapping[str, Sequence[tuple[Decision, Cured]]]
-) -> dict[str, tuple[Decision, Cured]]:
-    found = [pair for name in sorted(advisory.names) for pair in by_name.get(name, ())]
-    return {decision.patch.id: (decision, resolves) for decision, resolves in found}
+    findings = []
+    for advisory in advisories:
+        pairs = [pair for name in sorted(advisory.names) for pair in by_name.get(name, ())]
+        curing = {decision.patch.id: (decision, cured) for decision, cured in pairs}
+        findings.append(_finding(advisory, curing, plan, locked, trust_untested=trust_untested))
+    return tuple(findings)
 
 
 def _finding(
@@ -116,12 +111,12 @@ def _finding(
 ) -> AuditFinding:
     version = plan.pin.version
     claimed = advisory.covers(version) if version else None
-    said = [resolves.severity for _, resolves in curing.values() if resolves.severity]
-    severity = advisory.severity or (said[0] if said else None)
+    severities = [resolves.severity for _, resolves in curing.values() if resolves.severity]
+    severity = advisory.severity or (severities[0] if severities else None)
     if not curing:
-        status = Status.NOT_AFFECTED if claimed is False else Status.UNKNOWN
-        reason = advisory.not_carried or "vpatch has no patch for it"
+        status, reason = Status.UNKNOWN, advisory.not_carried or "vpatch has no patch for it"
         if claimed is False:
+            status = Status.NOT_AFFECTED
             reason = "its range does not have this version; the code was not read"
         return AuditFinding(advisory, status, reason, claimed=claimed, severity=severity)
     decisions = tuple(decision for decision, _ in curing.values())
@@ -158,7 +153,7 @@ def _verdict(
         case State.NEEDED:
             return _Verdict(Status.AFFECTED, f"{name} is needed: {decision.reason}")
         case State.APPLIED | State.UPSTREAMED:
-            return _cured(decision, tree, trust_untested=trust_untested)
+            return _judge_cure(decision, tree, trust_untested=trust_untested)
         case State.ABSENT if decision.new_shape and not proven_in_recipe(decision, tree):
             reason = f"{name} is absent, on code that nobody has checked: {decision.reason}"
             return _Verdict(Status.UNDER_INVESTIGATION, reason)
@@ -169,7 +164,7 @@ def _verdict(
             return _Verdict(Status.UNDER_INVESTIGATION, reason)
 
 
-def _cured(decision: Decision, tree: str, *, trust_untested: bool) -> _Verdict:
+def _judge_cure(decision: Decision, tree: str, *, trust_untested: bool) -> _Verdict:
     name, shapes = decision.patch.id, decision.patch.shapes
     upstreamed = _alike(decision, tree, State.UPSTREAMED)
     if upstreamed:
@@ -200,11 +195,8 @@ def _alike(
 
 
 def _held(shapes: Shapes, tree: str, releases: Sequence[str]) -> str | None:
-    for release in releases:
-        proof = proof_of(shapes, tree, release)
-        if proof.by == "behaviour":
-            return proof.sentence
-    return None
+    proofs = (proof_of(shapes, tree, release) for release in releases)
+    return next((proof.sentence for proof in proofs if proof.by == "behaviour"), None)
 
 
 def is_open(finding: AuditFinding, least: str) -> bool:

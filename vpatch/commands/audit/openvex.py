@@ -45,24 +45,20 @@ def _statement(finding: AuditFinding, tree: AuditedTree) -> dict[str, JsonValue]
         vulnerability["aliases"] = [*advisory.aliases]
     if advisory.summary:
         vulnerability["description"] = advisory.summary
-    statement: dict[str, JsonValue] = {"vulnerability": vulnerability, "products": _products(tree)}
-    match finding.status:
-        case Status.AFFECTED:
-            patches = ", ".join(decision.patch.id for decision in finding.decisions)
-            action = f"Apply the patch {patches}."
-            return statement | _status("affected", finding) | {"action_statement": action}
-        case Status.NOT_AFFECTED:
-            # Beside a justification, the first edition of the schema refuses an impact_statement.
-            cause = {"justification": "vulnerable_code_not_present"}
-            return statement | _status("not_affected", finding) | cause
-        case Status.FIXED:
-            return statement | _status("fixed", finding)
-        case _:
-            return statement | _status("under_investigation", finding)
-
-
-def _status(status: str, finding: AuditFinding) -> dict[str, JsonValue]:
-    return {"status": status, "status_notes": finding.reason}
+    status = finding.status
+    statement: dict[str, JsonValue] = {
+        "vulnerability": vulnerability,
+        "products": _products(tree),
+        "status": Status.UNDER_INVESTIGATION if status is Status.UNKNOWN else status,
+        "status_notes": finding.reason,
+    }
+    if status is Status.AFFECTED:
+        patches = ", ".join(decision.patch.id for decision in finding.decisions)
+        statement["action_statement"] = f"Apply the patch {patches}."
+    elif status is Status.NOT_AFFECTED:
+        # Beside a justification, the first edition of the schema refuses an impact_statement.
+        statement["justification"] = "vulnerable_code_not_present"
+    return statement
 
 
 def _products(tree: AuditedTree) -> list[JsonValue]:

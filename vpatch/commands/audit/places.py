@@ -22,18 +22,18 @@ def changed_places(decision: Decision) -> list[Finding]:
 
     What lies in no function and no class comes last: mostly that is an import for the rest.
     """
-    found: dict[tuple[str, str | None], Finding] = {}
+    places: dict[tuple[str, str | None], Finding] = {}
     for path, change in sorted(decision.changes.items()):
         if change.before is None:
-            found[path, None] = Finding("a new file", path)
+            places[path, None] = Finding("a new file", path)
             continue
         lines = changed_lines(change.before, change.after)
         around = _definitions(change.before) if path.endswith(_PYTHON) else []
         for line in lines:
             name = _at(around, line)
             what = f"in {name}" if name else "at the top level"
-            found.setdefault((path, name), Finding(what, path, line))
-    return [found[key] for key in sorted(found, key=lambda key: key[1] is None)]
+            places.setdefault((path, name), Finding(what, path, line))
+    return [places[key] for key in sorted(places, key=lambda key: key[1] is None)]
 
 
 def _definitions(source: bytes) -> list[Definition]:

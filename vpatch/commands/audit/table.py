@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 
     from vpatch.commands.audit.judge import AuditFinding
     from vpatch.commands.audit.result import AuditedTree, AuditResult
-    from vpatch.library.advisories import Advisories
 
 COLOURS = {
     Status.AFFECTED: "red",
@@ -43,26 +42,30 @@ def print_audit(result: AuditResult) -> None:
         _print_tree(result.trees[0], width)
     else:
         _print_matrix(result.trees)
-    click.echo(_age(result.advisories))
+    advisories = result.advisories
+    days = advisories.age(datetime.now(UTC))
+    count = counted(len(advisories.all), "advisory")
+    newest = f"the newest is of {advisories.as_of:%Y-%m-%d}, {counted(days, 'day')} ago"
+    click.echo(f"{count}; {newest}")
 
 
 def _print_tree(tree: AuditedTree, width: int) -> None:
     counts = Counter(finding.status for finding in tree.findings)
-    said = ", ".join(f"{counts[status]} {_words(status)}" for status in Status if counts[status])
+    summary = ", ".join(f"{counts[status]} {_words(status)}" for status in Status if counts[status])
     secho(tree.subject, bold=True, nl=False)
-    click.echo(f"  {said}")
+    click.echo(f"  {summary}")
     for status in Status:
-        found = [finding for finding in tree.findings if finding.status is status]
-        if not found:
+        findings = [finding for finding in tree.findings if finding.status is status]
+        if not findings:
             continue
         if status in _TOLD:
             secho(_words(status), fg=COLOURS[status])
-            for finding in found:
+            for finding in findings:
                 _print_finding(finding, width)
             continue
-        names = ", ".join(f"{one.advisory.id}{'*' * bool(one.remark)}" for one in found)
+        names = ", ".join(f"{one.advisory.id}{'*' * bool(one.remark)}" for one in findings)
         _print_wrapped(f"{_words(status)}: {names}", width, 2)
-        for remark in {finding.remark for finding in found if finding.remark}:
+        for remark in {finding.remark for finding in findings if finding.remark}:
             click.echo(f"  * {remark}")
     patches = tree.curable
     if patches and tree.next_options:
@@ -109,9 +112,3 @@ def _print_matrix(trees: Sequence[AuditedTree]) -> None:
 
 def _words(status: Status) -> str:
     return status.replace("_", " ")
-
-
-def _age(advisories: Advisories) -> str:
-    days = advisories.age(datetime.now(UTC))
-    count = counted(len(advisories.all), "advisory")
-    return f"{count}; the newest is of {advisories.as_of:%Y-%m-%d}, {counted(days, 'day')} ago"

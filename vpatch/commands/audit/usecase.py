@@ -101,7 +101,7 @@ def audit(context: Context, request: AuditRequest) -> AuditResult:
         advisories = with_newer(advisories, named_advisories(context, request.advisories))
         for note in advisories.notes:
             context.progress.note(visible(note))
-    audited = _audited(context, request, _resolving(context))
+    audited = _audit_all(context, request, _resolving(context))
     trees = tuple(
         replace(
             one,
@@ -117,7 +117,7 @@ def audit(context: Context, request: AuditRequest) -> AuditResult:
     return AuditResult(advisories, trees)
 
 
-def _audited(
+def _audit_all(
     context: Context, request: AuditRequest, patches: Sequence[Patch]
 ) -> Iterable[AuditedTree]:
     if request.versions or request.every:
@@ -145,12 +145,12 @@ def _releases(
         plans = plans_for(context, jobs, findings_for="none", each_alone=True)
     return [
         AuditedTree(
-            _named(made),
-            made,
+            _label(plan),
+            plan,
             carried=_carried_by(context, job),
             next_options=("--vllm", version, "--security", "all"),
         )
-        for version, job, made in zip(versions, jobs, plans, strict=True)
+        for version, job, plan in zip(versions, jobs, plans, strict=True)
     ]
 
 
@@ -169,26 +169,23 @@ def _recipe(context: Context, recipe: str, patches: Sequence[Patch]) -> AuditedT
         one for one in selection.resolve(request, context.library) if one.spec.tree == "vllm"
     )
     with context.tree(job.spec, job.expected_digest) as tree:
-        made = planned(context, job.patches, tree, to_write=True)
-        refuse_stopping([made], asked_for=False, strict=job.strict)
-        found, carried = _patched(context, tree, made, patches)
-    options = ("--recipe", recipe, "--security", "all")
-    subject = f"recipe {recipe}: {_named(found)}"
-    return AuditedTree(subject, found, carried=carried, next_options=options)
+        plan = planned(context, job.patches, tree, to_write=True)
+        refuse_stopping([plan], asked_for=False, strict=job.strict)
+        audited = _audit(context, patches, patched_tree(tree, plan), f"recipe {recipe}: ")
+    return replace(audited, next_options=("--recipe", recipe, "--security", "all"))
 
 
-def _patched(
-    context: Context, tree: Tree, made: Plan, patches: Sequence[Patch]
-) -> tuple[Plan, tuple[Patch, ...]]:
-    """Decide on a tree as a plan leaves it; also return the patches that it carries then."""
-    after = patched_tree(tree, made)
-    return decide_each(context, patches, after), _known(context, after.carried)
+def _audit(context: Context, patches: Sequence[Patch], tree: Tree, origin: str = "") -> AuditedTree:
+    """Decide on each patch in a tree; `origin` says in words where it is from."""
+    plan = decide_each(context, patches, tree)
+    carried = _known(context, tree.carried)
+    return AuditedTree(f"{origin}{_label(plan)}", plan, carried=carried)
 
 
 def documents_of(
     context: Context,
     tree: Tree,
-    made: Plan,
+    plan: Plan,
     forms: Sequence[str],
     *,
     distributions: tuple[tuple[str, str], ...] = (),
@@ -199,17 +196,17 @@ def documents_of(
     SOURCE_DATE_EPOCH says otherwise: the same inputs give the same bytes.
     """
     advisories = shipped_advisories()
-    found, carried = _patched(context, tree, made, _resolving(context))
-    findings = judge(advisories.all, found)
-    audited = AuditedTree(_named(found), found, findings, carried, distributions=distributions)
+    audited = _audit(context, _resolving(context), patched_tree(tree, plan))
+    findings = judge(advisories.all, audited.plan)
+    audited = replace(audited, findings=findings, distributions=distributions)
     result = AuditResult(advisories, (audited,))
     return {form: document_of(result, form, advisories.as_of) for form in forms}
 
 
 def _resolving(context: Context) -> list[Patch]:
     """The patches that resolve an advisory, and those that they require."""
-    found = [patch.id for patch in context.library.load_all() if patch.cures]
-    return selection.with_required(found, context.library)
+    ids = [patch.id for patch in context.library.load_all() if patch.cures]
+    return selection.with_required(ids, context.library)
 
 
 def _checkout(context: Context, folder: Path, patches: Sequence[Patch]) -> AuditedTree:
@@ -221,9 +218,7 @@ def _checkout(context: Context, folder: Path, patches: Sequence[Patch]) -> Audit
             code="checkout.no-lock",
         )
     with context.tree(FolderSpec("vllm", str(folder.absolute()))) as tree:
-        found = decide_each(context, patches, tree)
-        carried = _known(context, tree.carried)
-    return AuditedTree(f"checkout {folder}: {_named(found)}", found, carried=carried)
+        return _audit(context, patches, tree, f"checkout {folder}: ")
 
 
 def _environment(context: Context, python: str, patches: Sequence[Patch]) -> AuditedTree:
@@ -246,10 +241,9 @@ def _environment(context: Context, python: str, patches: Sequence[Patch]) -> Aud
             code="engine.hidden-code",
         ) from error
     task.done()
-    tree = _tree(files, installed.release, str(installed.package))
-    plan = decide_each(context, patches, tree)
+    tree = _memory_tree(files, installed.release, str(installed.package))
     names = tuple((one.normal_name, str(Version(one.version))) for one in installed.distributions)
-    return AuditedTree(f"{python}: {_named(plan)}", plan, distributions=names)
+    return replace(_audit(context, patches, tree, f"{python}: "), distributions=names)
 
 
 def _image(context: Context, name: str, patches: Sequence[Patch]) -> AuditedTree:
@@ -270,22 +264,19 @@ def _image(context: Context, name: str, patches: Sequence[Patch]) -> AuditedTree
             )
         with docker.container(verified.image, ["true"]) as container:
             code = container.files(verified.package, ".py") or {}
-            said = _VERSION.search(code.get(_VERSION_FILE, b""))
+            version = _VERSION.search(code.get(_VERSION_FILE, b""))
+            installed = version[1].decode() if version else None
             release = verified.lock.source.version or ""
-            versions = {release, f"{release}+cpu", *([said[1].decode()] if said else [])}
+            versions = {release, f"{release}+cpu", installed or release}
             distributions = _distributions(container, PurePosixPath(verified.package), versions)
     files = {f"vllm/{path}": content for path, content in code.items()}
     lock = verified.lock
     carried = frozenset(patch.id for patch in lock.patches) | frozenset(lock.carried)
-    tree = _tree(files, lock.source.version, name, carried)
-    found = decide_each(context, patches, tree)
-    subject = f"image {name}: {_named(found)}"
-    return AuditedTree(
-        subject,
-        found,
-        carried=_known(context, carried),
+    tree = _memory_tree(files, lock.source.version, name, carried)
+    return replace(
+        _audit(context, patches, tree, f"image {name}: "),
         image=(name, verified.image),
-        installed=said[1].decode() if said else None,
+        installed=installed,
         distributions=distributions,
     )
 
@@ -297,15 +288,15 @@ def _distributions(
 
     To list a folder of packages would read all that is in it, so the likely names are tried.
     """
-    found: dict[tuple[str, str], None] = {}
+    names: dict[tuple[str, str], None] = {}
     for name, version in product(_NAMES, sorted(versions)):
         info = f"{name}-{version}.dist-info/METADATA"
         text = container.read(str(package.parent / info))
         if text is not None:
             head = BytesHeaderParser().parsebytes(text)
             # As a scanner reads it, which does not go by the name of the folder.
-            found[str(head["Name"]), str(head["Version"])] = None
-    return tuple(found)
+            names[str(head["Name"]), str(head["Version"])] = None
+    return tuple(names)
 
 
 def _known(context: Context, ids: Iterable[str]) -> tuple[Patch, ...]:
@@ -313,16 +304,15 @@ def _known(context: Context, ids: Iterable[str]) -> tuple[Patch, ...]:
     return tuple(context.library.load(sorted({*ids} & context.library.patches.keys())))
 
 
-def _tree(
+def _memory_tree(
     files: Mapping[str, bytes],
     version: str | None,
     origin: str,
     carried: frozenset[str] = frozenset(),
 ) -> MemoryTree:
-    return MemoryTree(
-        Pin("vllm", "folder", version, digest_of_files(files), origin), files, carried
-    )
+    pin = Pin("vllm", "folder", version, digest_of_files(files), origin)
+    return MemoryTree(pin, files, carried)
 
 
-def _named(made: Plan) -> str:
-    return f"{made.pin.tree} {made.pin.version or made.pin.ref or made.pin.origin}"
+def _label(plan: Plan) -> str:
+    return f"{plan.pin.tree} {plan.pin.version or plan.pin.ref or plan.pin.origin}"

@@ -30,7 +30,7 @@ _PATTERN = re.compile(
 class ChangedDeclaration:
     """The text of a changed patch.yaml, and in words what was changed."""
 
-    said: str
+    change: str
     text: str
 
 
@@ -72,49 +72,44 @@ def candidates(
 
 def _new_names(changed: Sequence[ChangedCode]) -> dict[str, str]:
     """The parts of qualified names that upstream renamed."""
-    found: dict[str, str] = {}
+    names: dict[str, str] = {}
     for one in changed:
         if one.kind == "renamed" and one.before and one.after:
             old, new = one.before.name.split("."), one.after.name.split(".")
             if len(old) == len(new):
-                found |= {a: b for a, b in zip(old, new, strict=True) if a != b}
-    return found
+                names |= {a: b for a, b in zip(old, new, strict=True) if a != b}
+    return names
 
 
 def _patterns_of(split: Mapping[str, str]) -> dict[str, str]:
     """How `within` may name the definitions: by qualified names, or by a glob for any class."""
-    found: dict[str, str] = {}
+    patterns = dict(split)
     for old, new in split.items():
-        found[old] = new
         if "." in old:
-            found[f"*.{old.rpartition('.')[2]}"] = f"*.{new.rpartition('.')[2]}"
-    return found
+            patterns[f"*.{old.rpartition('.')[2]}"] = f"*.{new.rpartition('.')[2]}"
+    return patterns
 
 
 def _with_further_arguments(text: str) -> Iterator[ChangedDeclaration]:
     """Let a call of a pattern have further arguments, which a rewrite keeps."""
     lines = text.splitlines(keepends=True)
     for number, line in enumerate(lines):
-        found = _PATTERN.match(line.rstrip("\n"))
-        if found is None or found["key"] != "find":
+        match = _PATTERN.match(line.rstrip("\n"))
+        if match is None or match["key"] != "find":
             continue
         # `rewrite` is mostly the next line; it has the same call at the same place.
         other = _PATTERN.match(lines[number + 1].rstrip("\n")) if number + 1 < len(lines) else None
         rewrite = other if other is not None and other["key"] == "rewrite" else None
-        for place, code in enumerate(_opened(_code(found))):
-            changed = [_with_code(found, code)]
+        for place, code in enumerate(_with_ellipses(match)):
+            changed = [_with_code(match, code)]
             if rewrite is not None:
-                rewritten = list(_opened(_code(rewrite)))
+                rewritten = list(_with_ellipses(rewrite))
                 if place >= len(rewritten):
                     continue
                 changed.append(_with_code(rewrite, rewritten[place]))
             rest = lines[number + len(changed) :]
-            said = f"upstream added an argument: find {code}"
-            yield ChangedDeclaration(said, "".join([*lines[:number], *changed, *rest]))
-
-
-def _code(line: re.Match[str]) -> str:
-    return line["quoted"] or line["plain"]
+            change = f"upstream added an argument: find {code}"
+            yield ChangedDeclaration(change, "".join([*lines[:number], *changed, *rest]))
 
 
 def _with_code(line: re.Match[str], code: str) -> str:
@@ -122,8 +117,9 @@ def _with_code(line: re.Match[str], code: str) -> str:
     return f"{line['before']}{quote}{code}{quote}\n"
 
 
-def _opened(pattern: str) -> Iterator[str]:
-    """The pattern with `...` as the last argument of a call, or as the last parameter."""
+def _with_ellipses(line: re.Match[str]) -> Iterator[str]:
+    """The pattern of a line with `...` as the last argument of a call, or as the last parameter."""
+    pattern = line["quoted"] or line["plain"]
     # Python does not know metavariables. The offsets must stay.
     code = pattern.replace("$", "_")
     try:
@@ -138,16 +134,12 @@ def _opened(pattern: str) -> Iterator[str]:
                 continue
             end, has_arguments = (node.end_col_offset or 0) - 1, bool(node.args or node.keywords)
         elif isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)) and node.args.args:
-            end, has_arguments = _end_of_parameters(node.args), True
+            parts = [one for one in ast.walk(node.args) if isinstance(one, (ast.arg, ast.expr))]
+            end, has_arguments = max(one.end_col_offset or 0 for one in parts), True
         else:
             continue
         comma = b", " if has_arguments else b""
         yield (data[:end].rstrip() + comma + b"..." + data[end:]).decode()
-
-
-def _end_of_parameters(parameters: ast.arguments) -> int:
-    nodes = [node for node in ast.walk(parameters) if isinstance(node, (ast.arg, ast.expr))]
-    return max(node.end_col_offset or 0 for node in nodes)
 
 
 def _with_files(text: str, files: Mapping[str, str]) -> str:
@@ -165,40 +157,34 @@ def _with_variant(
     if "edits" not in document:
         return None
     lines = text.splitlines(keepends=True)
-    first, last = _lines_of("edits", lines, document)
+    first = document.lc.key("edits")[0]
+    last = _end_of(first, lines)
     edits = textwrap.dedent("".join(lines[first + 1 : last]))
     if not edits.strip():
         return None
     old, new = releases
     variants = "variants:\n"
-    for name, block in ((f"up to {old}", edits), (f"from {new}", _renamed(edits, names))):
+    for name, block in ((f"up to {old}", edits), (f"from {new}", _rename(edits, names))):
         variants += f"  - name: {name}\n    edits:\n{textwrap.indent(block, ' ' * 6)}"
     lines[first:last] = [variants]
-    concerns = document["concerns"]
-    both = [_plain(concerns), json.loads(_renamed(json.dumps(_plain(concerns)), names))]
+    concerns = _plain(document["concerns"])
+    both = [concerns, json.loads(_rename(json.dumps(concerns), names))]
     if both[0] != both[1]:
-        text = "".join(lines)
-        lines = text.splitlines(keepends=True)
+        lines = "".join(lines).splitlines(keepends=True)
         start = next(n for n, line in enumerate(lines) if line.startswith("concerns:"))
-        end = _end_of(start, lines)
-        lines[start:end] = [f"concerns: {json.dumps({'any': both})}\n"]
+        lines[start : _end_of(start, lines)] = [f"concerns: {json.dumps({'any': both})}\n"]
     return "".join(lines)
 
 
-def _lines_of(key: str, lines: Sequence[str], document: Any) -> tuple[int, int]:
-    """The lines of a key and of its value; the second one is the first that is not."""
-    first = document.lc.key(key)[0]
-    return first, _end_of(first, lines)
-
-
 def _end_of(first: int, lines: Sequence[str]) -> int:
+    """The first line after a key and its value."""
     last = first + 1
     while last < len(lines) and (lines[last][:1] in " \n-" or not lines[last].strip()):
         last += 1
     return last
 
 
-def _renamed(text: str, names: Mapping[str, str]) -> str:
+def _rename(text: str, names: Mapping[str, str]) -> str:
     for old, new in names.items():
         text = _name(old).sub(new, text)
     return text

@@ -43,15 +43,14 @@ def changed_code(old: ReleaseSide, new: ReleaseSide) -> list[ChangedCode]:
     """
     if old.decision.state is new.decision.state and new.decision.state in _DONE:
         return []
-    made = {path: changed_definitions(path, c) for path, c in _changes(old.decision)}
+    patched = {path: changed_definitions(path, c) for path, c in _changes(old.decision)}
     names = {*_names_of(old.decision), *_names_of(new.decision)}
     before, after = (sorted(_all_of(side, names)) for side in (old, new))
-    edited = {(path, one.name) for path, found in made.items() for one in found}
-    for path, change in _changes(new.decision):
-        edited |= {(path, one.name) for one in changed_definitions(path, change)}
-    pairs = list(_paired(before, after, old.view, new.view))
-    found = [_changed(*pair, edited, made, old, new) for pair in pairs]
-    return sorted(found, key=lambda one: (not one.edited, one.kind == "moved", one.name))
+    further = ((path, changed_definitions(path, c)) for path, c in _changes(new.decision))
+    edited = {(path, one.name) for path, changed in (*patched.items(), *further) for one in changed}
+    pairs = list(_pair(before, after, old.view, new.view))
+    differing = [_changed_code(*pair, edited, patched, old, new) for pair in pairs]
+    return sorted(differing, key=lambda one: (not one.edited, one.kind == "moved", one.name))
 
 
 @dataclass(frozen=True, order=True)
@@ -83,14 +82,12 @@ def _names_of(decision: Decision) -> Iterator[str]:
 
 
 def _all_of(side: ReleaseSide, names: Iterable[str]) -> Iterator[_ReadCode]:
-    found = definitions_read([], {}, names, side.view)
-    for key, digest in combined(_definitions(side.decision), found).items():
+    definitions = definitions_read([], {}, names, side.view)
+    for key, digest in combined(_definitions(side.decision), definitions).items():
         yield _ReadCode(key.partition("::")[0], plain_name(key), digest)
 
 
-def _paired(
-    before: list[_ReadCode], after: list[_ReadCode], old: View, new: View
-) -> Iterator[_Pair]:
+def _pair(before: list[_ReadCode], after: list[_ReadCode], old: View, new: View) -> Iterator[_Pair]:
     """Pair what differs or moved. What is the same in both releases is left out."""
     _take(before, after, lambda one: (one.path, one.name, one.digest))
     yield from _take(before, after, lambda one: (one.name, one.digest))
@@ -107,13 +104,14 @@ def _paired(
             after.remove(best)
             yield one, best
             continue
-        found = None if one.is_statement else successor(place, old, new)
-        if found is None:
+        heir = None if one.is_statement else successor(place, old, new)
+        if heir is None:
             yield one, None
             continue
-        heir = _ReadCode(found.path, found.name, _digest(found, new))
         after[:] = [o for o in after if (o.path, o.name) != (heir.path, heir.name)]
-        yield one, heir
+        definitions = new.outline(heir.path)
+        digest = next(o.digest for o in definitions if (o.name, o.first) == (heir.name, heir.first))
+        yield one, _ReadCode(heir.path, heir.name, digest)
     yield from ((None, one) for one in after)
 
 
@@ -121,15 +119,15 @@ def _take(
     before: list[_ReadCode], after: list[_ReadCode], key: Callable[[_ReadCode], Hashable]
 ) -> list[tuple[_ReadCode, _ReadCode]]:
     """Take out of both lists what has the same key; one without a key stays."""
-    found: list[tuple[_ReadCode, _ReadCode]] = []
+    pairs: list[tuple[_ReadCode, _ReadCode]] = []
     for one in list(before):
         own = key(one)
         other = next((o for o in after if own is not None and key(o) == own), None)
         if other is not None:
             before.remove(one)
             after.remove(other)
-            found.append((one, other))
-    return found
+            pairs.append((one, other))
+    return pairs
 
 
 def _changes(decision: Decision) -> Iterator[tuple[str, Change]]:
@@ -137,11 +135,11 @@ def _changes(decision: Decision) -> Iterator[tuple[str, Change]]:
     yield from ((path, c) for path, c in decision.changes.items() if c.before is not None)
 
 
-def _changed(
+def _changed_code(
     before: _ReadCode | None,
     after: _ReadCode | None,
     edited: set[tuple[str, str]],
-    made: Mapping[str, Sequence[Definition]],
+    patched: Mapping[str, Sequence[Definition]],
     old: ReleaseSide,
     new: ReleaseSide,
 ) -> ChangedCode:
@@ -153,35 +151,30 @@ def _changed(
         kind = "renamed"
     else:
         kind = "moved" if before.digest == after.digest else "changed"
-    patched, ours = _patched(before, old, made.get(before.path, ())) if before else (None, ())
+    code = _patched_code(before, old, patched.get(before.path, ())) if before else (None, ())
     return ChangedCode(
         kind,  # type: ignore[arg-type]
         any((one.path, one.name) in edited for one in (before, after) if one),
         _place(before, old.view) if before else None,
-        patched,
+        code[0],
         _place(after, new.view) if after else None,
-        ours,
+        code[1],
     )
-
-
-def _digest(place: CodePlace, view: View) -> str:
-    found = view.outline(place.path)
-    return next(o.digest for o in found if (o.name, o.first) == (place.name, place.first))
 
 
 def _place(one: _ReadCode, view: View) -> CodePlace:
     """The code of a definition: of those with its name, the one with its digest."""
-    found = [o for o in view.outline(one.path) if o.name == one.name]
-    exact = next((o for o in found if o.digest == one.digest), found[0])
+    candidates = [o for o in view.outline(one.path) if o.name == one.name]
+    exact = next((o for o in candidates if o.digest == one.digest), candidates[0])
     return place_of(one.path, view.pristine(one.path) or b"", exact)
 
 
-def _patched(
-    one: _ReadCode, old: ReleaseSide, made: Sequence[Definition]
+def _patched_code(
+    one: _ReadCode, old: ReleaseSide, definitions: Sequence[Definition]
 ) -> tuple[CodePlace | None, tuple[str, ...]]:
     """What a patch makes of a definition, and the difference; earlier patches are in both."""
     change = old.decision.changes.get(one.path)
-    own = [o for o in made if o.name == one.name]
+    own = [o for o in definitions if o.name == one.name]
     if change is None or change.before is None or not own:
         return None, ()
     after = place_of(one.path, change.after, own[0])

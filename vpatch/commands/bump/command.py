@@ -12,11 +12,9 @@ from vpatch.commands.bump.text import print_report, print_written
 from vpatch.commands.bump.usecase import BumpOptions, bump
 from vpatch.console.options import json_option, library_options, offline_option
 from vpatch.console.result import CommandResult
-from vpatch.errors import UsageError
+from vpatch.errors import UnusedOptionError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from vpatch.errors import ExitCode
     from vpatch.workspace.context import Context
 
@@ -108,11 +106,11 @@ def command(
 
     Ends with 1 if a patch needs a person or another look.
     """
-    if not write:
-        _refuse_unused(
-            {"--branch": branch, "--prune": prune, "--engine": engine, "--no-proof": no_proof}
-            | {"--pr": pull, "--repository": repository}
-        )
+    writing = {"--branch": branch, "--prune": prune, "--engine": engine, "--no-proof": no_proof}
+    for option, value in {**writing, "--pr": pull, "--repository": repository}.items():
+        if value and not write:
+            what = f"{option} would have no effect without --write"
+            raise UnusedOptionError(what, hint="add --write")
     options = BumpOptions(branch, prune, not no_proof, engine, pull, repository)
     commits = CommitsFrom(clone, github)
     result = bump(context, recipes, to, commits, output=output, write=options if write else None)
@@ -132,10 +130,3 @@ def command(
             written, result.sent.said if result.sent else intended(context, written.branch)
         )
     return report.exit_code
-
-
-def _refuse_unused(options: Mapping[str, object]) -> None:
-    for option, value in options.items():
-        if value:
-            what = f"{option} would have no effect without --write"
-            raise UsageError(what, hint="add --write", code="cli.unused-option")

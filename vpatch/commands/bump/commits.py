@@ -47,7 +47,7 @@ class BumpCommits:
         self._repo = repo
         self._parent = parent
         # Why patches stay in a recipe, or their folders in the project.
-        self.kept: list[str] = []
+        self.stays: list[str] = []
         self.recipes: dict[str, StagedRecipe] = {}
         # The new name of each recipe.
         self.names: dict[str, str] = {}
@@ -77,22 +77,22 @@ class BumpCommits:
                 gone |= going
             self.recipes[self.names[one.recipe]] = StagedRecipe(text, new, path)
         report = markdown(self._report, with_diffs=False)
-        found = [BranchCommit(f"recipes: pin vLLM {releases}\n\n{report}", pinned)]
+        commits = [BranchCommit(f"recipes: pin vLLM {releases}\n\n{report}", pinned)]
         if retired:
             number = counted(len(gone), "patch")
-            facts = "\n".join(_said(patch) for patch in gone.values())
-            found.append(BranchCommit(f"recipes: retire {number}\n\n{facts}\n", retired))
+            facts = "\n".join(_describe(patch) for patch in gone.values())
+            commits.append(BranchCommit(f"recipes: retire {number}\n\n{facts}\n", retired))
         if self.proposed:
-            found.append(self._proposal_commit())
-        pruned = self._pruned(gone) if prune else {}
+            commits.append(self._proposal_commit())
+        pruned = self._files_to_prune(gone) if prune else {}
         if pruned:
             what = f"patches: remove what vLLM {releases} does not need\n"
-            found.append(BranchCommit(what, pruned))
+            commits.append(BranchCommit(what, pruned))
         with self.staged() as changed:
             locks = dict(self._locks(changed))
         if locks:
-            found.append(BranchCommit(f"lock: take vLLM {releases}\n", locks))
-        return found
+            commits.append(BranchCommit(f"lock: take vLLM {releases}\n", locks))
+        return commits
 
     def staged(self) -> AbstractContextManager[Context]:
         """A context with the new recipes and with the proposed patches; after `commits`."""
@@ -106,7 +106,7 @@ class BumpCommits:
             UsageError: a patch needs a person, and no proposal for it can be written.
         """
         stopping: dict[str, str] = {}
-        found: dict[str, PatchProposal] = {}
+        proposals: dict[str, PatchProposal] = {}
         for one in self._report.patches:
             if one.verdict is not Verdict.NEEDS_A_PERSON:
                 continue
@@ -115,7 +115,7 @@ class BumpCommits:
                 stopping[one.id] = f"{one.id} needs a person"
             elif is_installed(folder) or self._in_repo(folder).startswith(".."):
                 stopping[one.id] = f"{one.id} needs a person, and is not in this repository"
-            elif found.setdefault(one.id, one.proposal).text != one.proposal.text:
+            elif proposals.setdefault(one.id, one.proposal).text != one.proposal.text:
                 stopping[one.id] = f"{one.id} needs another change for each recipe"
         if stopping:
             raise UsageError(
@@ -123,17 +123,17 @@ class BumpCommits:
                 hint="correct the patch, or name recipes without it",
                 code="bump.needs-a-person",
             )
-        yield from found.items()
+        yield from proposals.items()
 
     def _proposal_commit(self) -> BranchCommit:
         what = ", ".join(self.proposed)
-        said = "\n".join(f"{patch}: {one.said}" for patch, one in self.proposed.items())
+        changes = "\n".join(f"{patch}: {one.said}" for patch, one in self.proposed.items())
         files: dict[str, bytes | None] = {
             self._in_repo(self._context.library.patches[patch] / DECLARATION): one.text.encode()
             for patch, one in self.proposed.items()
         }
         return BranchCommit(
-            f"patches: propose a change of {what}\n\n{said}\n\n"
+            f"patches: propose a change of {what}\n\n{changes}\n\n"
             "This is a proposal. It fits both releases, but vpatch does not know what the code\n"
             "means. Read it before you merge it.\n",
             files,
@@ -172,29 +172,24 @@ class BumpCommits:
         verdicts = {patch.id: patch for patch in one.patches}
         going = {p for p in recipe.patches if p in verdicts and verdicts[p].verdict in _GONE}
         # A plugin that the recipe also builds may need it still.
-        others = {
-            p
+        staying = {
+            p: "it is for other trees, too"
             for p in going
             if set(one.kept_trees) & verdicts[p].new.patch.relations.needed_in.keys()
         }
-        going -= others
-        self.kept += [
-            f"{p} stays in {one.recipe}: it is for other trees, too" for p in sorted(others)
-        ]
         while True:
-            needed = {
-                required: patch
+            going -= staying.keys()
+            reasons = sorted(staying.items())
+            self.stays += [f"{p} stays in {one.recipe}: {reason}" for p, reason in reasons]
+            staying = {
+                required: f"{patch} requires it"
                 for patch in recipe.patches
                 if patch not in going
                 for required in self._context.library.patch(patch).relations.requires
                 if required in going
             }
-            if not needed:
+            if not staying:
                 break
-            going -= needed.keys()
-            self.kept += [
-                f"{p} stays in {one.recipe}: {by} requires it" for p, by in sorted(needed.items())
-            ]
         yield from (verdicts[p] for p in recipe.patches if p in going)
 
     def _paths(self, one: RecipeBump) -> tuple[Path, Path]:
@@ -222,7 +217,7 @@ class BumpCommits:
         self.names[one.recipe] = name
         return path, new
 
-    def _pruned(self, gone: Mapping[str, PatchBump]) -> dict[str, bytes | None]:
+    def _files_to_prune(self, gone: Mapping[str, PatchBump]) -> dict[str, bytes | None]:
         """The files of patches that no recipe lists and no patch names any more."""
         library = self._context.library
         bumped = {
@@ -234,18 +229,18 @@ class BumpCommits:
             if name not in bumped
             for patch in library.recipe_selection(path).patches
         }
-        found: dict[str, bytes | None] = {}
+        pruned: dict[str, bytes | None] = {}
         for patch_id in sorted(gone):
             folder = library.patches[patch_id]
             by = listed.get(patch_id) or self._named_by(patch_id, gone)
             if by is not None:
-                self.kept.append(f"{self._in_repo(folder)} stays: {by} names it")
+                self.stays.append(f"{self._in_repo(folder)} stays: {by} names it")
             elif is_installed(folder):
-                self.kept.append(f"{patch_id} stays: it came with vpatch")
+                self.stays.append(f"{patch_id} stays: it came with vpatch")
             else:
                 files = git.files_below(self._repo, self._parent, self._in_repo(folder))
-                found |= dict.fromkeys(files)
-        return found
+                pruned |= dict.fromkeys(files)
+        return pruned
 
     def _named_by(self, patch_id: str, gone: Mapping[str, PatchBump]) -> str | None:
         for other in self._context.library.load_all():
@@ -268,24 +263,26 @@ class BumpCommits:
             going = {patch.id for patch in self.going(one)}
             chosen = tuple(patch for patch in lock.chosen if patch not in going)
             if lock.chosen and not chosen:
-                self.kept.append(f"{path} stays: vLLM {release(one.new)} needs none of its patches")
+                self.stays.append(
+                    f"{path} stays: vLLM {release(one.new)} needs none of its patches"
+                )
                 continue
             request = selection.Request(
                 recipe=self.names[one.recipe], patches=chosen, security=lock.security
             )
-            yield path, _locked(changed, request, one.new.tree)
+            yield path, _lock_text(changed, request, one.new.tree)
 
 
-def _locked(context: Context, request: selection.Request, name: str) -> bytes:
+def _lock_text(context: Context, request: selection.Request, name: str) -> bytes:
     jobs = selection.resolve(request, context.library)
     job = next(job for job in jobs if job.spec.tree == name)
     with context.tree(job.spec, job.expected_digest) as tree:
-        made = planned(context, job.patches, tree, to_write=True)
+        plan = planned(context, job.patches, tree, to_write=True)
         # A new shape stops an apply of a strict recipe. The branch is to be read anyway.
-        refuse_stopping([made], asked_for=False, strict=False)
-        return lock_of_selection(context, job, tree, made).dump().encode()
+        refuse_stopping([plan], asked_for=False, strict=False)
+        return lock_of_selection(context, job, tree, plan).dump().encode()
 
 
-def _said(patch: PatchBump) -> str:
+def _describe(patch: PatchBump) -> str:
     lines = patch.facts or (patch.reason,)
     return "\n".join([f"{patch.id}: {patch.verdict}", *(f"  {line}" for line in lines)])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from vpatch.errors import UsageError
+from vpatch.errors import UnusedOptionError, UsageError
 from vpatch.git.file_history import ClonedHistory
 from vpatch.git.found import opened_source
 from vpatch.util.extras import require
@@ -35,16 +35,13 @@ class CommitsFrom:
             UnavailableError: a package is missing.
         """
         if self.github and self.clone is not None:
-            raise UsageError(
-                "--github would have no effect with --clone",
-                hint="leave one of the two out",
-                code="cli.unused-option",
+            raise UnusedOptionError(
+                "--github would have no effect with --clone", hint="leave one of the two out"
             )
         if self.github and context.offline:
-            raise UsageError(
+            raise UnusedOptionError(
                 "--github asks GitHub, and --offline forbids it",
                 hint="leave one of the two out, or give --clone",
-                code="cli.unused-option",
             )
         if self.github:
             require("upstream", "--github")

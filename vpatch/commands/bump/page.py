@@ -6,17 +6,7 @@ import difflib
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from vpatch.commands.bump.report import (
-    MEANINGS,
-    change_said,
-    commits_said,
-    counts_said,
-    details,
-    heading,
-    history_said,
-    release,
-    states_said,
-)
+from vpatch.commands.bump import report as words
 from vpatch.util.html_page import render_page
 
 if TYPE_CHECKING:
@@ -33,20 +23,7 @@ _Marked = tuple[str, str]
 
 def page(report: BumpReport) -> str:
     """Return the report as a whole HTML page."""
-    return render_page(
-        _TEMPLATE,
-        report=report,
-        heading=heading,
-        release=release,
-        counts_said=counts_said,
-        states_said=states_said,
-        change_said=change_said,
-        commits_said=commits_said,
-        history_said=history_said,
-        details=details,
-        meanings=MEANINGS,
-        columns=columns,
-    )
+    return render_page(_TEMPLATE, report=report, words=words, columns=columns)
 
 
 def columns(one: ChangedCode) -> tuple[list[_Marked], list[_Marked], list[_Marked]]:
@@ -55,16 +32,15 @@ def columns(one: ChangedCode) -> tuple[list[_Marked], list[_Marked], list[_Marke
     A mark is `same`, `added` or `removed`.
     """
     return (
-        list(_marked(one.before, one.patched or one.before, "added")),
-        list(_marked(one.after, one.before, "removed")),
-        list(_marked(one.before, one.after, "added")),
+        list(_mark_lines(one.before, one.patched or one.before, "added")),
+        list(_mark_lines(one.after, one.before, "removed")),
+        list(_mark_lines(one.before, one.after, "added")),
     )
 
 
-def _marked(base: CodePlace | None, shown: CodePlace | None, mark: str) -> Iterator[_Marked]:
+def _mark_lines(base: CodePlace | None, shown: CodePlace | None, mark: str) -> Iterator[_Marked]:
     """The lines of a definition; those that another edition lacks have the mark."""
     old, new = base.lines if base else (), shown.lines if shown else ()
-    for step, _, _, first, last in difflib.SequenceMatcher(
-        None, old, new, autojunk=False
-    ).get_opcodes():
+    matcher = difflib.SequenceMatcher(None, old, new, autojunk=False)
+    for step, _, _, first, last in matcher.get_opcodes():
         yield from ((line, "same" if step == "equal" else mark) for line in new[first:last])

@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 
     from vpatch.commands.bump.report import BumpReport
     from vpatch.commands.bump.verdict import PatchBump
-    from vpatch.library.patch import Patch
     from vpatch.workspace.context import Context
 
 _GONE = frozenset([Verdict.RETIRE, Verdict.NOT_NEEDED])
@@ -60,15 +59,15 @@ def prove(
     changed = {one.id: one for one in report.patches if one.verdict is not Verdict.KEEP}
     steps = [step for one in changed.values() for step in _examples(context, one)]
     version = report.recipes[0].new.version or ""
-    found = engine or _cached_engine(context, version)
-    if found is None:
+    chosen = engine or _cached_engine(context, version)
+    if chosen is None:
         reason = f"vpatch engine --vllm {version} makes an engine"
         steps.append(ProofStep("behaviour tests and smoke plans", "not run", reason))
         return steps
     try:
-        steps += _behaviour(context, changed, found, version)
+        steps += _behaviour(context, changed, chosen, version)
         for name in names.values():
-            steps += _smoke(context, name, found)
+            steps += _smoke(context, name, chosen)
     except VpatchError as error:
         if engine is not None or not _is_lacking(error):
             raise
@@ -110,16 +109,14 @@ def _examples(context: Context, one: PatchBump) -> Iterator[ProofStep]:
         yield ProofStep(f"vpatch test {one.id}", "not run", "it has no example")
         return
     failures = [f"{result.name}: {text}" for result in results for text in result.failures]
-    if failures:
-        yield ProofStep(f"vpatch test {one.id}", "fails", "; ".join(failures))
-    else:
-        yield ProofStep(f"vpatch test {one.id}", "holds", counted(len(results), "example"))
+    reason = "; ".join(failures) or counted(len(results), "example")
+    yield ProofStep(f"vpatch test {one.id}", "fails" if failures else "holds", reason)
 
 
 def _cached_engine(context: Context, version: str) -> str | None:
     kinds = ("cuda", "cpu") if this_machine().gpus else ("cpu",)
-    made = (kind for kind in kinds if has_engine(KINDS[kind], version, context.cache.folder))
-    return next(made, None)
+    cached = (kind for kind in kinds if has_engine(KINDS[kind], version, context.cache.folder))
+    return next(cached, None)
 
 
 def _behaviour(
@@ -127,7 +124,7 @@ def _behaviour(
 ) -> list[ProofStep]:
     kind = engine if engine in KINDS else context.own_engine(engine).kind
     patches = [context.library.patch(patch_id) for patch_id in changed]
-    able = [patch for patch in patches if _has_test(patch, kind)]
+    able = [p for p in patches if any(one.engine == kind for one in p.declaration.proof)]
     steps = [
         ProofStep(f"vpatch test {patch.id} --engine {kind}", "not run", "it has no behaviour test")
         for patch in patches
@@ -144,10 +141,6 @@ def _behaviour(
     return steps
 
 
-def _has_test(patch: Patch, kind: str) -> bool:
-    return any(proof.engine == kind for proof in patch.declaration.proof)
-
-
 def _smoke(context: Context, name: str, engine: str) -> list[ProofStep]:
     what = f"vpatch smoke --recipe {name}"
     declared, _ = context.library.read_recipe(context.library.recipe(name))
@@ -156,5 +149,5 @@ def _smoke(context: Context, name: str, engine: str) -> list[ProofStep]:
     require("engine", "a smoke plan")
     root = context.project.folder / _EVIDENCE
     result = smoke(context, Request(recipe=name), SmokeOptions(engine=engine), root)
-    outcome: Literal["holds", "fails"] = "holds" if result.passed else "fails"
-    return [ProofStep(what, outcome, f"evidence in {_EVIDENCE}/{result.folder.name}")]
+    reason = f"evidence in {_EVIDENCE}/{result.folder.name}"
+    return [ProofStep(what, "holds" if result.passed else "fails", reason)]

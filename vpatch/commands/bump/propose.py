@@ -38,7 +38,7 @@ def with_proposal(context: Context, one: PatchBump, old: Tree, new: Tree) -> Pat
     The changed patch must make the same of the old release, and edit as many places of the new one.
     A second run must change nothing.
     """
-    if one.verdict is not Verdict.NEEDS_A_PERSON or one.old.state is not State.NEEDED:
+    if (one.verdict, one.old.state) != (Verdict.NEEDS_A_PERSON, State.NEEDED):
         return one
     if one.new.state not in {State.CONFLICT, State.ABSENT}:
         return one
@@ -53,15 +53,15 @@ def with_proposal(context: Context, one: PatchBump, old: Tree, new: Tree) -> Pat
         return replace(one, no_proposal=f"the declaration cannot be changed: {error.what}")
     if len(holding) == 1:
         text = holding[0].text
-        before = positions.content.decode().splitlines()
-        diff = difflib.unified_diff(
-            before, text.splitlines(), DECLARATION, DECLARATION, lineterm=""
-        )
-        return replace(one, proposal=PatchProposal(holding[0].said, text, tuple(diff)))
+        texts = positions.content.decode().splitlines(), text.splitlines()
+        diff = difflib.unified_diff(*texts, DECLARATION, DECLARATION, lineterm="")
+        return replace(one, proposal=PatchProposal(holding[0].change, text, tuple(diff)))
     if holding:
-        reason = "several changes of the patch would fit: " + "; ".join(c.said for c in holding)
+        reason = "several changes of the patch would fit: " + "; ".join(c.change for c in holding)
     elif tried:
-        reason = f"no change that was tried fits both releases: {'; '.join(c.said for c in tried)}"
+        reason = (
+            f"no change that was tried fits both releases: {'; '.join(c.change for c in tried)}"
+        )
     else:
         reason = "nothing clearly took the place of the code that the patch is about"
     return replace(one, no_proposal=reason)
@@ -94,5 +94,5 @@ def _holds(
 def _decision(context: Context, patch: Patch, tree: Tree) -> Decision:
     """The decision on a patch after what it requires."""
     others = [p for p in with_required([patch.id], context.library) if p.id != patch.id]
-    made = plan([*others, patch], tree, findings_for="none")
-    return next(d for d in made.decisions if d.patch.id == patch.id)
+    decisions = plan([*others, patch], tree, findings_for="none").decisions
+    return next(d for d in decisions if d.patch.id == patch.id)

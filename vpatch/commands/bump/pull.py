@@ -68,7 +68,7 @@ def pull_place(context: Context, repository: str | None, branch: str) -> Iterato
     """
     require("upstream", "--pr")
     folder = context.project.folder
-    name, host = _named(folder, repository)
+    name, host = _find_repository(folder, repository)
     base = git.current_branch(folder)
     if base is None:
         raise UsageError(
@@ -104,10 +104,12 @@ def intended(context: Context, branch: str) -> str | None:
         url, base = git.remote_url(folder), git.current_branch(folder)
     except VpatchError:
         return None  # the branch is written; this is only advice
-    found = git.hosted_name(url) if url else None
-    if found is None or base is None:
+    hosted = git.hosted_name(url) if url else None
+    if hosted is None or base is None:
         return None
-    return f"--pr would push {branch} to {REMOTE}, and open a pull request for {base} of {found[1]}"
+    return (
+        f"--pr would push {branch} to {REMOTE}, and open a pull request for {base} of {hosted[1]}"
+    )
 
 
 def open_pull(place: PullPlace, report: BumpReport, written: WrittenBump) -> SentBump:
@@ -121,8 +123,8 @@ def open_pull(place: PullPlace, report: BumpReport, written: WrittenBump) -> Sen
     """
     pull, repository, base = place.pull, place.repository, place.base
     if pull is not None and pull.state == "closed":
-        said = f"{pull.url} was closed, so nothing is sent; --branch names another branch"
-        return SentBump(repository, base, pull.url, said)
+        message = f"{pull.url} was closed, so nothing is sent; --branch names another branch"
+        return SentBump(repository, base, pull.url, message)
     pushed = place.tip is None
     if pushed:
         git.push_new(place.folder, place.branch)
@@ -131,19 +133,16 @@ def open_pull(place: PullPlace, report: BumpReport, written: WrittenBump) -> Sen
     if pull is not None and pull.state == "open":
         return SentBump(repository, base, pull.url, f"{pull.url} is open already{more}", pushed)
     itself, title = Fork(repository, "", base), written.subjects[0]
-    made = place.github.create_pull(
+    new_pull = place.github.create_pull(
         repository, itself, place.branch, base, title, _body(report), draft=False
     )
-    said = f"{made.url} is a new pull request for {base}{more}"
-    return SentBump(repository, base, made.url, said, pushed, opened=True)
+    message = f"{new_pull.url} is a new pull request for {base}{more}"
+    return SentBump(repository, base, new_pull.url, message, pushed, opened=True)
 
 
-def _named(folder: Path, repository: str | None) -> tuple[str, str | None]:
+def _find_repository(folder: Path, repository: str | None) -> tuple[str, str | None]:
     """The repository, as OWNER/NAME, and its host if the remote tells it."""
     url = git.remote_url(folder)
-    found = git.hosted_name(url) if url else None
-    if repository is not None and url is not None:
-        return repository, None
     if url is None:
         raise UsageError(
             f"there is no remote {REMOTE}",
@@ -151,14 +150,17 @@ def _named(folder: Path, repository: str | None) -> tuple[str, str | None]:
             hint=f"git remote add {REMOTE} URL",
             code="bump.no-remote",
         )
-    if found is None:
+    if repository is not None:
+        return repository, None
+    hosted = git.hosted_name(url)
+    if hosted is None:
         raise UsageError(
             f"the remote {REMOTE} does not name a repository of GitHub",
             where=redact(url),
             hint="give --repository OWNER/NAME",
             code="bump.no-remote",
         )
-    return found[1], found[0]
+    return hosted[1], hosted[0]
 
 
 def _body(report: BumpReport) -> str:

@@ -30,7 +30,7 @@ def bumped_recipe(
         UsageError: no patch would be left, the recipe pins no release, or it pins its base image by
             digest, or it is written in a way that cannot be edited here.
     """
-    wanted = _wanted(recipe, positions, old, new, gone)
+    wanted = _bumped_declaration(recipe, positions, old, new, gone)
     lines = positions.content.decode().splitlines(keepends=True)
     node: Any = positions.document
     if wanted.patches != recipe.patches:
@@ -67,7 +67,7 @@ def _series(version: str) -> str:
     return ".".join(version.split(".")[:2])
 
 
-def _wanted(
+def _bumped_declaration(
     recipe: RecipeDeclaration, positions: Positions, old: Pin, new: Pin, gone: Container[str]
 ) -> RecipeDeclaration:
     where = str(positions.path)
@@ -106,16 +106,16 @@ def _wanted(
     )
 
 
-def _without_patches(lines: list[str], node: Any, left: Sequence[str]) -> None:
+def _without_patches(lines: list[str], node: Any, remaining: Sequence[str]) -> None:
     """Take patches out of the list. A line that goes is emptied, so that the others stay."""
     patches = node["patches"]
     if patches.fa.flow_style():
-        _set_flow(lines, patches.lc.line, patches.lc.col, f"[{', '.join(left)}]")
+        _set_flow(lines, patches.lc.line, patches.lc.col, f"[{', '.join(remaining)}]")
         return
     for number, patch in enumerate(patches):
-        if patch not in left:
+        if patch not in remaining:
             lines[patches.lc.item(number)[0]] = ""
-    if not left:
+    if not remaining:
         lines[node.lc.key("patches")[0]] = ""
 
 
@@ -133,11 +133,11 @@ def _set_flow(lines: list[str], line: int, col: int, text: str) -> None:
 def _set(lines: list[str], at: tuple[int, int], value: str) -> None:
     """Replace the value at a place by another one, in the same quotes."""
     line, col = at
-    found = _VALUE.match(lines[line], col)
-    if found is None:
+    match = _VALUE.match(lines[line], col)
+    if match is None:
         return
-    quote = found[0][0] if found[0][0] in "'\"" else ""
-    lines[line] = f"{lines[line][:col]}{quote}{value}{quote}{lines[line][found.end() :]}"
+    quote = match[0][0] if match[0][0] in "'\"" else ""
+    lines[line] = f"{lines[line][:col]}{quote}{value}{quote}{lines[line][match.end() :]}"
 
 
 def _read(text: str) -> RecipeDeclaration | None:

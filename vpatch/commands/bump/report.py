@@ -69,8 +69,8 @@ class BumpReport:
 
     @property
     def exit_code(self) -> ExitCode:
-        found = any(patch.verdict.is_finding for patch in self.patches)
-        return ExitCode.FINDINGS if found else ExitCode.CLEAN
+        has_findings = any(patch.verdict.is_finding for patch in self.patches)
+        return ExitCode.FINDINGS if has_findings else ExitCode.CLEAN
 
 
 def heading(one: RecipeBump) -> str:
@@ -95,12 +95,12 @@ def state_said(decision: Decision) -> str:
 
 def details(patch: PatchBump) -> list[str]:
     """Say why the patch has its verdict, and what is proposed for one that does not fit."""
-    found = list(patch.facts) or patch.reason.splitlines()
+    lines = list(patch.facts) or patch.reason.splitlines()
     if patch.proposal is not None:
-        found.append(f"proposal, for you to check: {patch.proposal.said}")
+        lines.append(f"proposal, for you to check: {patch.proposal.said}")
     if patch.no_proposal is not None:
-        found.append(f"no proposal: {patch.no_proposal}")
-    return found
+        lines.append(f"no proposal: {patch.no_proposal}")
+    return lines
 
 
 def change_said(one: ChangedCode) -> str:

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 _ALIKE = 0.6
 _CLEARER = 0.1
 _WORD = re.compile(rb"[A-Za-z_]\w{3,}")
+_FUNCTION = (ast.FunctionDef, ast.AsyncFunctionDef)
 _WORDS = 12
 _FILES = 20
 
@@ -30,12 +31,9 @@ def successor(gone: CodePlace, old: View, new: View) -> CodePlace | None:
     It has the same name in another file, or another name and mostly the same lines. What the old
     tree has as well, such as a copy for other hardware, did not take its place.
     """
-    scored = sorted(
-        ((alike(gone, one), one) for one in _candidates(gone, old, new)),
-        key=lambda pair: pair[0],
-        reverse=True,
-    )
+    scored = [(alike(gone, one), one) for one in _candidates(gone, old, new)]
     scored = [pair for pair in scored if pair[0] >= _ALIKE]
+    scored.sort(key=lambda pair: pair[0], reverse=True)
     if not scored or (len(scored) > 1 and scored[0][0] - scored[1][0] < _CLEARER):
         return None
     return scored[0][1]
@@ -47,21 +45,23 @@ def split_off(changed: Iterable[ChangedCode], old: View, new: View) -> dict[str,
     Exactly one function is new in the file and has the lines that the patch edits, and the
     definition itself lost some of them.
     """
-    found: dict[str, str] = {}
+    successors: dict[str, str] = {}
     for one in changed:
         lines, enough = _edited_lines(one.ours)
         if one.before is None or one.after is None or one.kind != "changed" or not lines:
             continue
-        if lines <= _stripped(one.after.lines):
+        if lines <= _strip(one.after.lines):
             continue
         text, path = new.pristine(one.after.path) or b"", one.after.path
         known = {o.name for o in old.outline(one.before.path)}
-        fresh = [o for o in new.outline(path) if o.name not in known and _is_function(o.node)]
+        fresh = [
+            o for o in new.outline(path) if o.name not in known and isinstance(o.node, _FUNCTION)
+        ]
         places = [place_of(path, text, o) for o in fresh]
-        heirs = [p.name for p in places if len(lines & _stripped(p.lines)) >= enough]
+        heirs = [p.name for p in places if len(lines & _strip(p.lines)) >= enough]
         if len(heirs) == 1:
-            found[one.before.name] = heirs[0]
-    return found
+            successors[one.before.name] = heirs[0]
+    return successors
 
 
 def _edited_lines(ours: Sequence[str]) -> tuple[set[str], int]:
@@ -83,12 +83,8 @@ def _edited_lines(ours: Sequence[str]) -> tuple[set[str], int]:
     return beside - {""}, 1
 
 
-def _stripped(lines: Iterable[str]) -> set[str]:
+def _strip(lines: Iterable[str]) -> set[str]:
     return {line.strip() for line in lines}
-
-
-def _is_function(node: ast.AST | None) -> bool:
-    return isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))
 
 
 def _candidates(gone: CodePlace, old: View, new: View) -> Iterator[CodePlace]:
@@ -113,12 +109,12 @@ def _files(gone: CodePlace, new: View) -> list[str]:
     last = gone.name.rpartition(".")[2].encode()
     words = sorted(set(_WORD.findall("\n".join(gone.lines).encode())), key=len)[-_WORDS:]
     rest = [word for word in words if word != last]
-    found = set(new.holding([frozenset([last])], None))
+    paths = set(new.holding([frozenset([last])], None))
     if len(rest) >= _WORDS // 2:
-        found.update(new.holding([frozenset(rest)], None))
-    texts = {path: new.pristine(path) or b"" for path in found - {gone.path}}
+        paths.update(new.holding([frozenset(rest)], None))
+    texts = {path: new.pristine(path) or b"" for path in paths - {gone.path}}
     held = {path: sum(word in text for word in words) for path, text in texts.items()}
-    likely = [path for path, count in held.items() if count * 2 >= len(words)]
-    likely.sort(key=lambda path: (-held[path], path))
+    likely = sorted(path for path, count in held.items() if count * 2 >= len(words))
+    likely.sort(key=held.__getitem__, reverse=True)
     own = [gone.path] if new.pristine(gone.path) is not None else []
     return sorted([*own, *likely[:_FILES]])

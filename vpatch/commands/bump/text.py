@@ -8,16 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from vpatch.commands.bump.report import (
-    change_said,
-    commits_said,
-    counts_said,
-    details,
-    heading,
-    history_said,
-    release,
-    states_said,
-)
+from vpatch.commands.bump import report as words
 from vpatch.commands.bump.verdict import Verdict
 from vpatch.console import render
 from vpatch.console.output import secho, style
@@ -47,13 +38,13 @@ _WIDEST = 100
 def print_report(report: BumpReport, *, with_diffs: bool) -> None:
     """Print what each recipe's patches mean in the new release, the most pressing first."""
     for one in report.recipes:
-        secho(heading(one), bold=True)
+        secho(words.heading(one), bold=True)
         for tree in one.kept_trees:
             click.echo(f"  {tree} keeps its pin: vpatch bump compares releases of vLLM only")
         for patch in one.by_urgency:
             _print_patch(patch, one, with_diffs=with_diffs)
-        click.echo(counts_said(one.patches) or "the recipe has no patch for vllm")
-        history = history_said(one)
+        click.echo(words.counts_said(one.patches) or "the recipe has no patch for vllm")
+        history = words.history_said(one)
         if history is not None:
             _print_wrapped(history, "")
         click.echo()
@@ -70,8 +61,8 @@ def print_written(written: WrittenBump, pull: str | None) -> None:
     click.echo(f"branch {written.branch}  {written.commit[:12]}")
     for line in (*written.subjects, *written.kept):
         _print_wrapped(line, "  ")
-    left = [step for step in written.proof if step.outcome == "not run"]
-    then = ", then run what was not run" if left or not written.proof else ""
+    untested = [step for step in written.proof if step.outcome == "not run"]
+    then = ", then run what was not run" if untested or not written.proof else ""
     click.echo(f"next: git switch {written.branch}{then}")
     if pull is not None:
         _print_wrapped(pull, "")
@@ -79,18 +70,18 @@ def print_written(written: WrittenBump, pull: str | None) -> None:
 
 def _print_patch(patch: PatchBump, recipe: RecipeBump, *, with_diffs: bool) -> None:
     click.echo(f"  {style(patch.verdict, fg=_COLOURS[patch.verdict])}  {patch.id}")
-    for line in (states_said(patch), *details(patch)):
+    for line in (words.states_said(patch), *words.details(patch)):
         _print_wrapped(line)
     _print_diff("the proposal:", patch.proposal.diff if patch.proposal else ())
     if patch.new.state.stops:
         render.print_told(findings_told(patch.new), 4, line_width())
     listed = [one for one in patch.changed if patch.verdict.is_finding or one.kind == "moved"]
     for one in patch.changed if with_diffs else listed[:_SHOWN]:
-        _print_wrapped(change_said(one), "      ")
-        for line in commits_said(one):
+        _print_wrapped(words.change_said(one), "      ")
+        for line in words.commits_said(one):
             _print_wrapped(line, "        ")
         if with_diffs:
-            old, new = release(recipe.old), release(recipe.new)
+            old, new = words.release(recipe.old), words.release(recipe.new)
             _print_diff(f"upstream, {old} to {new}:", one.upstream)
             _print_diff(f"patch, {old}:", one.ours)
     if not with_diffs and len(listed) > _SHOWN:

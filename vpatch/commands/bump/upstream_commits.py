@@ -42,7 +42,7 @@ def with_commits(patches: Sequence[PatchBump], history: UpstreamHistory) -> tupl
     wanted = {
         key for patch in patches for one in asked_about(patch) for key in map(_key, _places(one))
     }
-    found: dict[_Wanted, dict[str, UpstreamCommit]] = {key: {} for key in wanted}
+    commits_of: dict[_Wanted, dict[str, UpstreamCommit]] = {key: {} for key in wanted}
     for path in sorted({path for path, _, _ in wanted}):
         keys = [key for key in wanted if key[0] == path]
         for change in history.changes(path):
@@ -50,10 +50,10 @@ def with_commits(patches: Sequence[PatchBump], history: UpstreamHistory) -> tupl
             commit = UpstreamCommit(change.commit, change.subject, change.when)
             for key in keys:
                 if _digests(key, before) != _digests(key, after):
-                    found[key][commit.id] = commit
+                    commits_of[key][commit.id] = commit
 
-    def told(one: ChangedCode) -> ChangedCode:
-        commits = {i: c for place in _places(one) for i, c in found[_key(place)].items()}
+    def credit(one: ChangedCode) -> ChangedCode:
+        commits = {i: c for place in _places(one) for i, c in commits_of[_key(place)].items()}
         # Those of one file are in order, also within a second.
         ordered = sorted(commits.values(), key=lambda commit: commit.when)
         return replace(one, commits=tuple(ordered))
@@ -61,7 +61,9 @@ def with_commits(patches: Sequence[PatchBump], history: UpstreamHistory) -> tupl
     return tuple(
         replace(
             patch,
-            changed=tuple(told(one) if one in asked_about(patch) else one for one in patch.changed),
+            changed=tuple(
+                credit(one) if one in asked_about(patch) else one for one in patch.changed
+            ),
         )
         for patch in patches
     )
@@ -84,8 +86,8 @@ def _key(place: CodePlace) -> _Wanted:
 
 def _statement(place: CodePlace) -> str:
     """The digest of a statement: it is the same without what is around it."""
-    found = outline(textwrap.dedent("\n".join(place.lines)).encode())
-    return next((one.digest for one in found if one.name == STATEMENT), "")
+    definitions = outline(textwrap.dedent("\n".join(place.lines)).encode())
+    return next((one.digest for one in definitions if one.name == STATEMENT), "")
 
 
 def _outline(path: str, text: bytes | None) -> list[Definition]:
@@ -94,5 +96,5 @@ def _outline(path: str, text: bytes | None) -> list[Definition]:
 
 def _digests(key: _Wanted, definitions: Iterable[Definition]) -> list[str]:
     _, name, statement = key
-    found = sorted(one.digest for one in definitions if one.name == name)
-    return [one for one in found if not statement or one == statement]
+    digests = sorted(one.digest for one in definitions if one.name == name)
+    return [one for one in digests if not statement or one == statement]

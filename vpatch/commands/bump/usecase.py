@@ -16,7 +16,7 @@ from vpatch.commands.bump.report import BumpReport, RecipeBump, release
 from vpatch.commands.bump.report_file import check_report_file, write_report
 from vpatch.commands.bump.upstream_commits import with_commits
 from vpatch.commands.bump.verdict import judge
-from vpatch.errors import UsageError
+from vpatch.errors import UnusedOptionError, UsageError
 from vpatch.library.catalog import installed
 from vpatch.planning.view import View
 from vpatch.workspace import selection
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from vpatch.commands.bump.pull import SentBump
     from vpatch.commands.bump.verdict import PatchBump
     from vpatch.commands.bump.write import WrittenBump
-    from vpatch.planning.state import Plan
     from vpatch.source.entry import CachedTree
     from vpatch.source.tree import Pin
     from vpatch.workspace.context import Context
@@ -65,22 +64,16 @@ class BumpOptions:
             UsageError: there are some.
         """
         if self.repository and not self.pull:
-            raise UsageError(
-                "--repository would have no effect without --pr",
-                hint="add --pr",
-                code="cli.unused-option",
+            raise UnusedOptionError(
+                "--repository would have no effect without --pr", hint="add --pr"
             )
         if self.engine and not self.proof:
-            raise UsageError(
-                "--engine would have no effect with --no-proof",
-                hint="leave one of the two out",
-                code="cli.unused-option",
+            raise UnusedOptionError(
+                "--engine would have no effect with --no-proof", hint="leave one of the two out"
             )
         if self.pull and context.offline:
-            raise UsageError(
-                "--pr asks GitHub, and --offline forbids it",
-                hint="leave one of the two out",
-                code="cli.unused-option",
+            raise UnusedOptionError(
+                "--pr asks GitHub, and --offline forbids it", hint="leave one of the two out"
             )
 
 
@@ -179,18 +172,18 @@ def _own_recipes(context: Context) -> list[str]:
         UsageError: it has none.
     """
     project, library = context.project.folder.resolve(), installed("recipes").resolve()
-    found = [
+    names = [
         name
         for name, path in sorted(context.library.recipes.items())
         if library.is_relative_to(project) or not path.resolve().is_relative_to(library)
     ]
-    if not found:
+    if not names:
         raise UsageError(
             "the project has no recipes of its own",
             hint="name a recipe; vpatch list shows them all",
             code="bump.no-recipes",
         )
-    return found
+    return names
 
 
 def _nothing_to_do(name: str, old: Pin, new: Pin, *, asked: bool) -> str | None:
@@ -212,8 +205,8 @@ def _patches(
     context: Context, before: Selection, after: Selection, old: CachedTree, new: CachedTree
 ) -> Iterator[PatchBump]:
     task = context.progress.start(f"Comparing {old.pin.label} with {new.pin.label}")
-    was = _decided(context, before, old)
-    now = _decided(context, after, new)
+    was = planned(context, before.patches, old, to_write=True)
+    now = planned(context, after.patches, new, to_write=True)
     answers = context.answers
     views = View(old, answers=answers), View(new, answers=answers)
     decisions = {decision.patch.id: decision for decision in was.decisions}
@@ -224,7 +217,3 @@ def _patches(
         yield with_proposal(context, one, old, new)
     answers.save()
     task.done()
-
-
-def _decided(context: Context, job: Selection, tree: CachedTree) -> Plan:
-    return planned(context, job.patches, tree, to_write=True)

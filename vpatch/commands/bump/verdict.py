@@ -91,25 +91,27 @@ def _verdict(
     known = list(filter(None, map(Known.as_declared, new.patch.declaration.upstream)))
     earlier, advice = advise(old, pins[0], known), advise(new, pins[1], known)
     if new.state is State.UNTRUSTED:
-        found = Verdict.NEEDS_A_PERSON, f"only code of the patch can tell: {new.reason}"
+        judgement = Verdict.NEEDS_A_PERSON, f"only code of the patch can tell: {new.reason}"
     elif new.state.stops:
-        found = Verdict.NEEDS_A_PERSON, new.reason
+        judgement = Verdict.NEEDS_A_PERSON, new.reason
     elif new.state is State.UPSTREAMED:
-        found = Verdict.RETIRE, advice.reason
+        judgement = Verdict.RETIRE, advice.reason
     elif new.state is State.ABSENT and advice.action == "port":
-        found = Verdict.NEEDS_A_PERSON, advice.reason
+        judgement = Verdict.NEEDS_A_PERSON, advice.reason
     elif new.state is State.ABSENT and advice.action == "drop":
-        found = Verdict.NOT_NEEDED, "; ".join([new.reason, *_gone(changed)])
+        gone = [(one.name, one.before.path) for one in changed if one.kind == "gone" and one.before]
+        went = (f"{name} went from {path}" for name, path in gone)
+        judgement = Verdict.NOT_NEEDED, "; ".join([new.reason, *went])
     elif new.state is State.ABSENT:
-        found = Verdict.KEEP, advice.reason
+        judgement = Verdict.KEEP, advice.reason
     else:
         doubts = list(_doubts(old, new, changed))
         # What was already so in the old release is nothing that the bump brings.
         if advice.finding and not earlier.finding:
             doubts.append(advice.reason)
         verdict = Verdict.LOOK_AGAIN if doubts else Verdict.KEEP
-        found = verdict, "; ".join(doubts) or "the code that it edits and reads is the same"
-    return found
+        judgement = verdict, "; ".join(doubts) or "the code that it edits and reads is the same"
+    return judgement
 
 
 def _doubts(old: Decision, new: Decision, changed: Sequence[ChangedCode]) -> Iterator[str]:
@@ -127,16 +129,8 @@ def _doubts(old: Decision, new: Decision, changed: Sequence[ChangedCode]) -> Ite
     if edited:
         yield f"upstream changed {counted(edited, 'definition')} that it edits"
     if len(real) > edited:
-        also = "more " if edited else ""
-        number = f"{len(real) - edited} {also}definition{'' if len(real) - edited == 1 else 's'}"
+        number = counted(len(real) - edited, "more definition" if edited else "definition")
         yield f"{'' if edited else 'upstream changed '}{number} that it only reads"
-
-
-def _gone(changed: Sequence[ChangedCode]) -> Iterator[str]:
-    """Which definitions went, and from where."""
-    for one in changed:
-        if one.kind == "gone" and one.before is not None:
-            yield f"{one.name} went from {one.before.path}"
 
 
 def _facts(new: Decision) -> Iterator[str]:
@@ -147,9 +141,6 @@ def _facts(new: Decision) -> Iterator[str]:
     if not pulls:
         yield "pull request: the patch declares none"
     released = dict.fromkeys(one.release for one in pulls if one.release)
-    yield (
-        f"release: {', '.join(released)} and later, as declared"
-        if released
-        else ("release: the patch declares none")
-    )
+    later = f"{', '.join(released)} and later, as declared"
+    yield f"release: {later if released else 'the patch declares none'}"
     yield f"tree: {new.reason}"

@@ -95,5 +95,4 @@ def write_bump(
             now = datetime.now(UTC)
             tip = git.add_branch(repo, branch, parent, commits, Person(*who), now)
     subjects = tuple(commit.message.partition("\n")[0] for commit in commits)
-    kept = tuple(dict.fromkeys(writer.kept))
-    return WrittenBump(branch, tip, subjects, kept, tuple(steps))
+    return WrittenBump(branch, tip, subjects, tuple(dict.fromkeys(writer.stays)), tuple(steps))

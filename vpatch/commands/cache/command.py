@@ -40,23 +40,17 @@ def list_entries(*, as_json: bool) -> CommandResult | ExitCode:
             others=[{"kind": kind, "bytes": size} for kind, size in kinds.items()],
         )
         return CommandResult(shown)
-    for entry in entries:
-        click.echo(f"{entry.label:<28} {entry.size / 1e6:8.1f} MB  {entry.digest}")
-    for name, size in engines.items():
-        click.echo(f"{name:<28} {size / 1e6:8.1f} MB")
-    for overlay in overlays:
-        kept = "  kept: --print-env printed its path" if overlay.is_kept else ""
-        click.echo(f"{overlay.name:<28} {overlay.size / 1e6:8.1f} MB{kept}")
-    for kind, size in kinds.items():
-        click.echo(f"{kind:<28} {size / 1e6:8.1f} MB  {KINDS[kind]}")
-    sizes = [e.size for e in entries] + [one.size for one in overlays]
-    sizes += [*engines.values(), *kinds.values()]
-    total = sum(sizes) / 1e6
+    remark_on_kept = "  kept: --print-env printed its path"
+    rows = [(entry.label, entry.size, f"  {entry.digest}") for entry in entries]
+    rows += [(name, size, "") for name, size in engines.items()]
+    rows += [(one.name, one.size, remark_on_kept if one.is_kept else "") for one in overlays]
+    rows += [(kind, size, f"  {KINDS[kind]}") for kind, size in kinds.items()]
+    for name, size, remark in rows:
+        click.echo(f"{name:<28} {size / 1e6:8.1f} MB{remark}")
+    total = sum(size for _, size, _ in rows) / 1e6
     counts = [counted(len(entries), "tree")]
-    if engines:
-        counts.append(counted(len(engines), "engine"))
-    if overlays:
-        counts.append(counted(len(overlays), "overlay"))
+    further = {"engine": len(engines), "overlay": len(overlays)}
+    counts += [counted(number, noun) for noun, number in further.items() if number]
     click.echo(f"{', '.join(counts)}, {total:.1f} MB in {cache.folder}")
     return ExitCode.CLEAN
 

@@ -32,8 +32,8 @@ def command(vllm: str, engine: str, *, offline: bool, as_json: bool) -> CommandR
     again. `vpatch cache list` shows it, and `vpatch cache clear` removes it.
     """
     context = open_context(offline=offline)
-    with open_engine(context, engine, vllm) as found:
+    with open_engine(context, engine, vllm) as opened:
         if as_json:
-            return CommandResult(EngineOutput.model_validate(found))
-        click.echo(f"{found}: {found.python}")
+            return CommandResult(EngineOutput.model_validate(opened))
+        click.echo(f"{opened}: {opened.python}")
     return ExitCode.CLEAN

@@ -19,6 +19,7 @@ from vpatch.checkpoint.platforms import NAMES
 from vpatch.checkpoint.quantise import graft_quantised, quantise_mtp
 from vpatch.checkpoint.tokenizer import Tokenizer, tokenizer_of
 from vpatch.commands.checkpoint.output import (
+    CheckpointFindingOutput,
     GraftOutput,
     IgnoreNamesOutput,
     InspectOutput,
@@ -28,7 +29,7 @@ from vpatch.commands.checkpoint.quantise import open_quantiser
 from vpatch.console.options import json_option, library_options, offline_option, open_context
 from vpatch.console.output import Group, secho, style
 from vpatch.console.result import CommandResult
-from vpatch.errors import ExitCode, UsageError
+from vpatch.errors import ExitCode, UnusedOptionError, UsageError
 from vpatch.runs.checkpoint_releases import needed_in, on_releases
 
 if TYPE_CHECKING:
@@ -87,17 +88,17 @@ def inspect(
     loading the checkpoint or its MTP layers, or if no release that --vllm names has the model.
     """
     files = open_files(folder)
-    found = look_at(files)
+    inspection = look_at(files)
     tokenizer = tokenizer_of(files, python)
-    findings = findings_of(found, tokenizer, platform)
-    wanted = needs_of(found, platform)
+    findings = findings_of(inspection, tokenizer, platform)
+    wanted = needs_of(inspection, platform)
     needs = [(need, needed_in(context, need)) for need in wanted]
-    rows = on_releases(context, found, wanted, vllm) if vllm else []
+    rows = on_releases(context, inspection, wanted, vllm) if vllm else []
     nowhere = bool(rows) and all(row.support.architecture is False for row in rows)
     code = ExitCode.FINDINGS if nowhere or any(f.fault for f in findings) else ExitCode.CLEAN
     if as_json:
-        return CommandResult(InspectOutput.of(found, tokenizer, findings, needs, rows), code)
-    _print(report.inspection_lines(found, tokenizer, needs))
+        return CommandResult(InspectOutput.of(inspection, tokenizer, findings, needs, rows), code)
+    _print(report.inspection_lines(inspection, tokenizer, needs))
     if rows:
         _print(report.release_lines(rows))
     _print_findings(findings)
@@ -144,8 +145,8 @@ def ignore_names(folder: Path, *, fix: bool, as_json: bool) -> CommandResult | E
     _print(report.list_lines(before))
     if backup:
         click.echo(f"config.json is rewritten; {backup.name} is the old file")
-        left = "" if clean else ", except where a person must decide"
-        click.echo(f"its lists now match in vLLM what they match on disk{left}")
+        exception = "" if clean else ", except where a person must decide"
+        click.echo(f"its lists now match in vLLM what they match on disk{exception}")
     elif fix:
         click.echo("config.json was not changed: no entry can be replaced by a better one")
     return code
@@ -185,33 +186,25 @@ def graft_mtp(
     context = open_context(offline=offline)
     quantised = form == "trunk" and look_at(FolderFiles(folder)).quantisation is not None
     if engine is not None and not quantised:
-        raise UsageError(
+        raise UnusedOptionError(
             "--engine would have no effect: nothing is quantised",
             hint="leave it out; or give --as trunk, and a target that is quantised",
-            code="cli.unused-option",
         )
     if not quantised:
         done = graft(folder, source, as_trunk=form == "trunk", progress=context.progress)
-        after, code = _left(folder)
-        if as_json:
-            return CommandResult(GraftOutput.of(done, after), code)
-        _print(report.graft_lines(done))
-    else:
-        if engine is None:
-            raise UsageError(
-                "its trunk is quantised, so `--as trunk` quantises what it grafts",
-                where=str(folder),
-                hint="give --engine as well: cpu, or the Python of your vLLM; or graft --as source",
-                code="checkpoint.no-engine",
-            )
-        with open_quantiser(context, engine) as quantiser:
-            made = graft_quantised(folder, source, quantiser, context.progress)
-        after, code = _left(folder)
-        if as_json:
-            return CommandResult(GraftOutput.of_quantised(made, after), code)
-        _print(report.quantise_lines(made))
-    _print_findings(after)
-    return code
+        output = GraftOutput.of(done, _remaining_findings(folder))
+        return _end(output, report.graft_lines(done), as_json=as_json)
+    if engine is None:
+        raise UsageError(
+            "its trunk is quantised, so `--as trunk` quantises what it grafts",
+            where=str(folder),
+            hint="give --engine as well: cpu, or the Python of your vLLM; or graft --as source",
+            code="checkpoint.no-engine",
+        )
+    with open_quantiser(context, engine) as quantiser:
+        quantised_mtp = graft_quantised(folder, source, quantiser, context.progress)
+    output = GraftOutput.of_quantised(quantised_mtp, _remaining_findings(folder))
+    return _end(output, report.quantise_lines(quantised_mtp), as_json=as_json)
 
 
 @command.command("quantise-mtp")
@@ -239,19 +232,26 @@ def quantise(
         )
     with open_quantiser(context, engine) as quantiser:
         done = quantise_mtp(folder, quantiser, context.progress)
-    after, code = _left(folder)
-    if as_json:
-        return CommandResult(QuantiseOutput(quantised=done, findings=after), code)
-    _print(report.quantise_lines(done))
-    _print_findings(after)
-    return code
+    output = QuantiseOutput(quantised=done, findings=_remaining_findings(folder))
+    return _end(output, report.quantise_lines(done), as_json=as_json)
 
 
-def _left(folder: Path) -> tuple[list[CheckpointFinding], ExitCode]:
+def _remaining_findings(folder: Path) -> list[CheckpointFinding]:
     """Return what still prevents MTP."""
-    found = findings_of(look_at(FolderFiles(folder)), Tokenizer(None), None)
-    after = [one for one in found if one.fault and one.kind.startswith("mtp-")]
-    return after, ExitCode.FINDINGS if after else ExitCode.CLEAN
+    findings = findings_of(look_at(FolderFiles(folder)), Tokenizer(None), None)
+    return [one for one in findings if one.fault and one.kind.startswith("mtp-")]
+
+
+def _end(
+    output: GraftOutput | QuantiseOutput, lines: Iterable[report.Line], *, as_json: bool
+) -> CommandResult | ExitCode:
+    """Show what was done, and what still prevents MTP."""
+    code = ExitCode.FINDINGS if output.findings else ExitCode.CLEAN
+    if as_json:
+        return CommandResult(output, code)
+    _print(lines)
+    _print_findings(output.findings)
+    return code
 
 
 def _print(lines: Iterable[report.Line]) -> None:
@@ -260,7 +260,7 @@ def _print(lines: Iterable[report.Line]) -> None:
         secho(line.text, bold=is_title or None, fg="red" if line.kind == "fault" else None)
 
 
-def _print_findings(findings: Sequence[CheckpointFinding]) -> None:
+def _print_findings(findings: Sequence[CheckpointFinding | CheckpointFindingOutput]) -> None:
     for finding in findings:
         label, colour = ("finding", "red") if finding.fault else ("note", "yellow")
         click.echo(f"{style(f'{label}:', fg=colour)} {finding.what}")

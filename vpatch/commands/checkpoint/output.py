@@ -3,24 +3,36 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Annotated, Self
 
-from pydantic import Field
+from pydantic import BeforeValidator, Field
 
+from vpatch.checkpoint.graft import Grafted
 from vpatch.console.document import OutputModel, read_from
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Collection, Iterable, Mapping
 
     from vpatch.checkpoint.findings import CheckpointFinding
-    from vpatch.checkpoint.folder import Checkpoint
-    from vpatch.checkpoint.graft import Grafted
+    from vpatch.checkpoint.header import Shard
     from vpatch.checkpoint.inspection import Inspection
-    from vpatch.checkpoint.mtp import Mtp
+    from vpatch.checkpoint.mtp import DeclaredMtp
     from vpatch.checkpoint.needs import Need
     from vpatch.checkpoint.quantise import Quantised
     from vpatch.checkpoint.report import ReleaseRow
     from vpatch.checkpoint.tokenizer import Tokenizer
+
+
+def _counts(collections: Mapping[str | int, Collection[str]]) -> dict[str, int]:
+    return {str(key): len(collection) for key, collection in collections.items()}
+
+
+def _file_names(shards: Iterable[Shard]) -> list[str]:
+    return [shard.path.name for shard in shards]
+
+
+def _layers_by_key(declared: Iterable[DeclaredMtp]) -> dict[str, int]:
+    return {one.key: one.count for one in declared}
 
 
 class CheckpointFindingOutput(OutputModel):
@@ -35,19 +47,11 @@ class CheckpointFindingOutput(OutputModel):
 
 
 class ShardsOutput(OutputModel):
-    present: list[str]
-    missing: dict[str, int]
+    present: Annotated[list[str], BeforeValidator(_file_names)] = read_from("shards")
+    missing: Annotated[dict[str, int], BeforeValidator(_counts)]
     """How many tensors a shard that is not there should have."""
     unlisted: list[str]
     """Shards that the index does not name."""
-
-    @classmethod
-    def of(cls, checkpoint: Checkpoint) -> Self:
-        return cls(
-            present=[shard.path.name for shard in checkpoint.shards],
-            missing={name: len(names) for name, names in checkpoint.missing.items()},
-            unlisted=checkpoint.unlisted,
-        )
 
 
 class AmountOutput(OutputModel):
@@ -86,11 +90,11 @@ class IgnoreListOutput(OutputModel):
 
 
 class QuantisationOutput(OutputModel):
-    where: str
+    where: Annotated[str, BeforeValidator(".".join)] = read_from("quantisation.way")
     """Its key in config.json."""
-    method: str
-    bits: list[str]
-    lists: list[IgnoreListOutput]
+    method: str = read_from("quantisation.method")
+    bits: list[str] = read_from("quantisation.bits")
+    lists: list[IgnoreListOutput] = read_from("judged")
 
 
 class FormatsOutput(OutputModel):
@@ -101,28 +105,19 @@ class FormatsOutput(OutputModel):
 
 
 class MtpOutput(OutputModel):
-    declared: dict[str, int]
+    declared: Annotated[dict[str, int], BeforeValidator(_layers_by_key)]
     """The number of layers by the key of config.json that declares it."""
-    names: str | None
+    names: Annotated[str | None, BeforeValidator(lambda scheme: scheme and scheme.name)] = (
+        read_from("scheme")
+    )
     """The name of the scheme that names the tensors."""
-    layers: dict[str, int]
+    layers: Annotated[dict[str, int], BeforeValidator(_counts)]
     """The number of tensors by the number of the layer."""
-    tensors: int
+    tensors: Annotated[int, BeforeValidator(len)] = read_from("names")
     missing: list[str]
     """Modules that must be there and are not."""
-    without_scale: list[str]
+    without_scale: list[str] = read_from("lacking")
     """Modules that have a quantised matrix and no scale."""
-
-    @classmethod
-    def of(cls, mtp: Mtp) -> Self:
-        return cls(
-            declared={one.key: one.count for one in mtp.declared},
-            names=mtp.scheme.name if mtp.scheme else None,
-            layers={str(number): len(names) for number, names in mtp.layers.items()},
-            tensors=len(mtp.names),
-            missing=mtp.missing,
-            without_scale=mtp.lacking,
-        )
 
 
 class TokenizerOutput(OutputModel):
@@ -185,25 +180,25 @@ class InspectOutput(OutputModel):
     @classmethod
     def of(
         cls,
-        found: Inspection,
+        inspection: Inspection,
         tokenizer: Tokenizer,
         findings: Iterable[CheckpointFinding],
         needs: Iterable[tuple[Need, str | None]],
         releases: Iterable[ReleaseRow] = (),
     ) -> Self:
-        checkpoint, family = found.checkpoint, found.mtp.family
+        checkpoint, family = inspection.checkpoint, inspection.mtp.family
         return cls(
             folder=checkpoint.folder,
             architecture=checkpoint.architecture,
             layers=checkpoint.layers,
-            shards=ShardsOutput.of(checkpoint),
-            dtypes=found.by_dtype,
-            quantisation=_quantisation(found),
+            shards=checkpoint,
+            dtypes=inspection.by_dtype,
+            quantisation=inspection if inspection.quantisation else None,
             formats=FormatsOutput(
-                trunk={kind: one.tensors for kind, one in found.formats(mtp=False).items()},
-                mtp={kind: one.tensors for kind, one in found.formats(mtp=True).items()},
+                trunk={kind: one.tensors for kind, one in inspection.formats(mtp=False).items()},
+                mtp={kind: one.tensors for kind, one in inspection.formats(mtp=True).items()},
             ),
-            mtp=MtpOutput.of(found.mtp),
+            mtp=inspection.mtp,
             tokenizer=tokenizer,
             needs=NeedsOutput(
                 vllm=f">={family.since}" if family else None,
@@ -297,7 +292,12 @@ class GraftOutput(OutputModel):
     """What still keeps MTP out."""
 
     @classmethod
-    def of(cls, done: Grafted, findings: Iterable[CheckpointFinding]) -> Self:
+    def of(
+        cls,
+        done: Grafted,
+        findings: Iterable[CheckpointFinding],
+        quantised: Quantised | None = None,
+    ) -> Self:
         return cls(
             written=done.written,
             already_there=done.there,
@@ -310,33 +310,15 @@ class GraftOutput(OutputModel):
             config=done.keys,
             backup=done.backup,
             index=done.index,
-            quantised=None,
+            quantised=quantised,
             findings=findings,
         )
 
     @classmethod
     def of_quantised(cls, done: Quantised, findings: Iterable[CheckpointFinding]) -> Self:
-        return cls(
-            written=done.grafted,
-            already_there=[],
-            bytes=sum(path.stat().st_size for path in done.shards),
-            shard=done.shards[0] if done.shards else None,
-            converted=[],
-            config=done.keys,
-            backup=done.backup,
-            index=done.changed,
-            quantised=done,
-            findings=findings,
+        size = sum(path.stat().st_size for path in done.shards)
+        shard = done.shards[0] if done.shards else None
+        written = Grafted(
+            done.grafted, (), size, shard, {}, done.keys, done.backup, index=done.changed
         )
-
-
-def _quantisation(found: Inspection) -> QuantisationOutput | None:
-    quantised = found.quantisation
-    if quantised is None:
-        return None
-    return QuantisationOutput(
-        where=".".join(quantised.way),
-        method=quantised.method,
-        bits=quantised.bits,
-        lists=found.judged,
-    )
+        return cls.of(written, findings, done)

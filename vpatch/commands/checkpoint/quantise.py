@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING
 
 from vpatch.checkpoint.quantiser import Quantiser
@@ -25,9 +25,9 @@ def open_quantiser(context: Context, engine: str) -> Iterator[Quantiser]:
     Raises:
         UsageError: it is not a Python, or it has no compressed-tensors.
     """
-    if engine == "cpu":
-        with open_engine(context, engine, RELEASE) as found, Quantiser(found.python) as quantiser:
-            yield quantiser
-        return
-    with Quantiser(python_named(engine)) as quantiser:
-        yield quantiser
+    with ExitStack() as stack:
+        if engine == "cpu":
+            python = stack.enter_context(open_engine(context, engine, RELEASE)).python
+        else:
+            python = python_named(engine)
+        yield stack.enter_context(Quantiser(python))

@@ -43,18 +43,18 @@ def command(
 
     LOGFILE is the output of any vLLM; - reads standard input. Ends with 1 if a symptom is found.
     """
-    known, reading, sightings, verdicts, note = diagnose(context, log, vllm)
+    diagnosis = diagnose(context, log, vllm)
+    looked_for, reading, sightings, verdicts, note = diagnosis
     code = ExitCode.FINDINGS if sightings or reading.explained else ExitCode.CLEAN
     if as_json:
-        return CommandResult(DiagnoseOutput.of(log, reading, known, verdicts, note), code)
+        return CommandResult(DiagnoseOutput.model_validate(diagnosis), code)
     if sightings:
         _print(reading, verdicts, sightings)
         if note:
             click.echo(note)
     elif not reading.explained:
-        symptoms = sum(len(patch.declaration.symptoms) for patch in known)
-        lines, count = counted(reading.lines, "line"), counted(symptoms, "symptom")
-        of = counted(len(known), "patch")
+        lines, count = counted(reading.lines, "line"), counted(looked_for.symptoms, "symptom")
+        of = counted(looked_for.patches, "patch")
         click.echo(f"{reading.name}: nothing known in {lines}; {count} of {of} were looked for")
         click.echo("what only a person can observe is in no log: see vpatch show PATCH")
     for one, line in reading.explained.items():

@@ -59,12 +59,16 @@ _NOT_KNOWN = "whether the vLLM of this log needs it is not known"
 
 @dataclass
 class DiagnosedLog:
-    """A log while it is read, and what it told besides symptoms."""
+    """A log while it is read, and what it told besides symptoms. `typed` is how it was named."""
 
-    name: str
+    typed: str
     lines: int = 0
     versions: list[str] = field(default_factory=list)
     explained: dict[Explanation, int] = field(default_factory=dict)
+
+    @property
+    def name(self) -> str:
+        return "standard input" if self.typed == STDIN else self.typed
 
     def pieces(self, stream: BinaryIO) -> Iterator[tuple[int, str]]:
         for number, text in read_pieces(stream):
@@ -92,17 +96,17 @@ class SymptomVerdict:
 
 
 @contextmanager
-def opened_log(log: str, name: str) -> Iterator[BinaryIO]:
+def opened_log(log: DiagnosedLog) -> Iterator[BinaryIO]:
     try:
-        if log == STDIN:
-            yield _text(cast("BufferedReader", sys.stdin.buffer), name)
+        if log.typed == STDIN:
+            yield _text(cast("BufferedReader", sys.stdin.buffer), log.name)
         else:
-            with Path(log).open("rb") as stream:
-                yield _text(stream, name)
+            with Path(log.typed).open("rb") as stream:
+                yield _text(stream, log.name)
     except OSError as error:
         raise UsageError(
             f"the log cannot be read: {error.strerror or error}",
-            where=name,
+            where=log.name,
             hint="name a file with vLLM's output, or - for standard input",
             code="logs.unreadable",
         ) from error
@@ -119,10 +123,17 @@ def _text(stream: BufferedReader, name: str) -> BinaryIO:
     return stream
 
 
+class LookedFor(NamedTuple):
+    """How many patches there are, and how many symptoms these declare."""
+
+    patches: int
+    symptoms: int
+
+
 class Diagnosis(NamedTuple):
     """What a log shows. `note` says why a verdict is not known, if one is not."""
 
-    known: list[Patch]
+    looked_for: LookedFor
     log: DiagnosedLog
     sightings: list[Sighting]
     verdicts: list[SymptomVerdict]
@@ -143,8 +154,8 @@ def diagnose(context: Context, log: str, vllm: str | None) -> Diagnosis:
     known = context.library.load_all()
     if vllm:
         parse_vllm(vllm)  # an error must not come after a long log
-    reading = DiagnosedLog("standard input" if log == STDIN else log)
-    with opened_log(log, reading.name) as stream:
+    reading = DiagnosedLog(log)
+    with opened_log(reading) as stream:
         task = context.progress.start(f"Reading {reading.name}")
         sightings = list(find_in_pieces(reading.pieces(stream), known))
         task.done()
@@ -154,7 +165,8 @@ def diagnose(context: Context, log: str, vllm: str | None) -> Diagnosis:
         replace(one, sightings=tuple(s for s in sightings if s.patch.id == one.patch.id))
         for one in verdicts
     ]
-    return Diagnosis(known, reading, sightings, verdicts, note)
+    symptoms = sum(len(patch.declaration.symptoms) for patch in known)
+    return Diagnosis(LookedFor(len(known), symptoms), reading, sightings, verdicts, note)
 
 
 def symptom_verdicts(
@@ -165,15 +177,15 @@ def symptom_verdicts(
     The second value says why it is not known, where it is not.
     """
     ids = tuple(patch.id for patch in patches if "vllm" in patch.declaration.needed_in)
-    found = {
+    verdicts = {
         patch.id: SymptomVerdict(
-            patch, _joined(_NOT_KNOWN if patch.id in ids else None, _plugins(patch))
+            patch, _join(_NOT_KNOWN if patch.id in ids else None, _plugins(patch))
         )
         for patch in patches
     }
     note = None if vllm else _unclear(printed)
     if note or not ids:
-        return list(found.values()), note
+        return list(verdicts.values()), note
     asked = vllm or release_of(printed[0]) or ""
     try:
         (job,) = selection.resolve(
@@ -181,21 +193,21 @@ def symptom_verdicts(
         )
         with context.tree(job.spec) as tree:
             # As `vpatch apply --patch` would find each: the others do not meet it.
-            made = planned(context, job.patches, tree, to_write=False, alone=ids)
+            plan = planned(context, job.patches, tree, to_write=False, alone=ids)
     except VpatchError as error:
         if vllm:
             raise
         # The log named this version, not the user. The user still sees what was found.
-        return list(found.values()), f"what vLLM {asked} needs cannot be told: {error}"
+        return list(verdicts.values()), f"what vLLM {asked} needs cannot be told: {error}"
     usual = selection.resolve(selection.Request(asked), context.library)[0]
-    for decision in made.decisions:
-        if decision.patch.id in found:
+    for decision in plan.decisions:
+        if decision.patch.id in verdicts:
             run = _next(context, decision, usual, asked)
-            says = _says(decision, made.pin, usual, printed)
-            found[decision.patch.id] = SymptomVerdict(
+            says = _says(decision, plan.pin, usual, printed)
+            verdicts[decision.patch.id] = SymptomVerdict(
                 decision.patch, says, decision.state, decision.reason, run
             )
-    return list(found.values()), None
+    return list(verdicts.values()), None
 
 
 def _unclear(printed: Sequence[str]) -> str | None:
@@ -241,28 +253,23 @@ def _says(decision: Decision, pin: Pin, usual: selection.Selection, printed: Seq
     else:
         itself = f", and says {', '.join(printed)}" if printed else ""
         other = f": this log must be of another one{itself}"
-    match decision.state:
-        case State.NEEDED:
-            recipe = f", and the recipe {usual.recipe} has it"
-            return f"{name} needs it{recipe if _in_recipe(decision, usual) else ''}"
-        case State.APPLIED:
-            says = f"{name} carries the patch, as its lock says{other}"
-        case State.UPSTREAMED:
-            says = f"{name} has the cure already{other}"
-        case State.ABSENT:
-            says = f"{name} does not have what the patch is about"
-            # A plugin's message needs no further cause.
-            says += "" if _plugins(decision.patch) else other
-        case State.BLOCKED:
-            says = f"{name} cannot have it yet: it {decision.reason}"
-        case State.CONFLICT:
-            says = f"{name} has this code in a shape that the patch does not fit"
-        case State.UNTRUSTED:
-            says = f"only the patch's own code can tell of {name}: {decision.reason}"
-    return _joined(says, _plugins(decision.patch))
+    if decision.state is State.NEEDED:
+        recipe = f", and the recipe {usual.recipe} has it"
+        return f"{name} needs it{recipe if _in_recipe(decision, usual) else ''}"
+    plugins = _plugins(decision.patch)
+    says = {
+        State.APPLIED: f"{name} carries the patch, as its lock says{other}",
+        State.UPSTREAMED: f"{name} has the cure already{other}",
+        # A plugin's message needs no further cause.
+        State.ABSENT: f"{name} does not have what the patch is about{'' if plugins else other}",
+        State.BLOCKED: f"{name} cannot have it yet: it {decision.reason}",
+        State.CONFLICT: f"{name} has this code in a shape that the patch does not fit",
+        State.UNTRUSTED: f"only the patch's own code can tell of {name}: {decision.reason}",
+    }
+    return _join(says[decision.state], plugins)
 
 
-def _joined(*parts: str | None) -> str:
+def _join(*parts: str | None) -> str:
     return "; ".join(part for part in parts if part)
 
 

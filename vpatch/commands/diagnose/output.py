@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Annotated
+
+from pydantic import BeforeValidator
 
 from vpatch.console.document import OutputModel, read_from
 from vpatch.planning.state import State
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping
 
-    from vpatch.commands.diagnose.diagnosis import DiagnosedLog, SymptomVerdict
-    from vpatch.library.patch import Patch
+    from vpatch.logs.explanations import Explanation
 
 
 class LookedForOutput(OutputModel):
@@ -61,39 +62,25 @@ class ExplainedOutput(OutputModel):
     hint: str
 
 
+def _explanations(lines: Mapping[Explanation, int]) -> list[ExplainedOutput]:
+    return [
+        ExplainedOutput(message=one.message, line=line, meaning=one.meaning, hint=one.hint)
+        for one, line in lines.items()
+    ]
+
+
 class DiagnoseOutput(OutputModel):
     """The result of `vpatch diagnose`."""
 
-    log: str
+    log: str = read_from("log.typed")
     """As the command line names it."""
-    lines: int
-    versions: list[str]
+    lines: int = read_from("log.lines")
+    versions: list[str] = read_from("log.versions")
     """The versions of vLLM that the log names."""
     note: str | None
     """Why a state is not known: a sentence for people."""
     looked_for: LookedForOutput
-    found: list[FoundPatchOutput]
-    explained: list[ExplainedOutput]
-
-    @classmethod
-    def of(
-        cls,
-        log: str,
-        reading: DiagnosedLog,
-        known: Sequence[Patch],
-        verdicts: Sequence[SymptomVerdict],
-        note: str | None,
-    ) -> Self:
-        symptoms = sum(len(patch.declaration.symptoms) for patch in known)
-        return cls(
-            log=log,
-            lines=reading.lines,
-            versions=reading.versions,
-            note=note,
-            looked_for=LookedForOutput(patches=len(known), symptoms=symptoms),
-            found=verdicts,
-            explained=[
-                ExplainedOutput(message=e.message, line=line, meaning=e.meaning, hint=e.hint)
-                for e, line in reading.explained.items()
-            ],
-        )
+    found: list[FoundPatchOutput] = read_from("verdicts")
+    explained: Annotated[list[ExplainedOutput], BeforeValidator(_explanations)] = read_from(
+        "log.explained"
+    )

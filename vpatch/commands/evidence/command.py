@@ -7,12 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from vpatch.commands.evidence.output import EvidenceListOutput, EvidenceOutput, EvidenceShowOutput
-from vpatch.commands.evidence.usecase import (
-    VerifiedEvidence,
-    unchanged_evidence,
-    verify_all,
-    verify_named,
-)
+from vpatch.commands.evidence.usecase import unchanged_evidence, verify_all, verify_named
 from vpatch.console.options import (
     evidence_dir_option,
     json_option,
@@ -26,7 +21,6 @@ from vpatch.evidence.store import REPORT
 from vpatch.util.digest import short_digest
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
     from pathlib import Path
 
     from vpatch.workspace.context import Context
@@ -53,7 +47,9 @@ def list_(
     if as_json:
         code = combine(errors).exit_code if errors else ExitCode.CLEAN
         return CommandResult(EvidenceListOutput(evidence=verified), code, tuple(errors))
-    _print_list(verified)
+    for one in verified:
+        record = one.evidence.record
+        click.echo(f"{one.evidence.name}  {record.made}  {record.result}  {one.state}")
     if not verified and not errors:
         click.echo(f"there is no evidence in {evidence_dir}; vpatch smoke makes it")
     if errors:
@@ -109,9 +105,3 @@ def verify(
     digest = short_digest(record.digest)
     click.echo(f"{name} {verdict} ({record.result}, {digest})")
     return verified.exit_code
-
-
-def _print_list(verified: Sequence[VerifiedEvidence]) -> None:
-    for one in verified:
-        record = one.evidence.record
-        click.echo(f"{one.evidence.name}  {record.made}  {record.result}  {one.state}")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -11,6 +11,7 @@ from vpatch.commands.smoke.request import smoke_plan_of
 from vpatch.errors import ExitCode, UsageError, VpatchError, distinct
 from vpatch.evidence.records import BehaviourTestRecord
 from vpatch.evidence.store import (
+    DAMAGE,
     RECORD,
     EvidenceError,
     all_evidence,
@@ -24,19 +25,12 @@ from vpatch.workspace import selection
 from vpatch.workspace.plans import planned
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
     from pathlib import Path
 
     from vpatch.evidence.records import SmokeRecord, SubjectTree
     from vpatch.evidence.store import Evidence
     from vpatch.workspace.context import Context
-
-
-# What comes of a record that has other things where a record's are.
-DAMAGE = (
-    *(ArithmeticError, AttributeError, LookupError, TypeError, ValueError),
-    *(OSError, RecursionError),
-)
 
 
 @dataclass(frozen=True)
@@ -67,13 +61,17 @@ class VerifiedEvidence:
         return ExitCode.CLEAN if self.holds and passed else ExitCode.FINDINGS
 
 
-def no_record(evidence: Evidence, error: Exception) -> EvidenceError:
-    return EvidenceError(
-        f"the record is not complete: {type(error).__name__}: {error}",
-        where=str(evidence.folder / RECORD),
-        hint="move its folder elsewhere",
-        code="evidence.unreadable",
-    )
+@contextmanager
+def _reading(evidence: Evidence) -> Iterator[None]:
+    """Turn what comes of a record that is not complete into an error of the evidence."""
+    try:
+        yield
+    except DAMAGE as error:
+        raise EvidenceError(
+            f"the record is not complete: {type(error).__name__}: {error}",
+            where=str(evidence.folder / RECORD),
+            hint="move its folder elsewhere",
+        ) from error
 
 
 def verify_evidence(context: Context, evidence: Evidence) -> VerifiedEvidence:
@@ -83,10 +81,11 @@ def verify_evidence(context: Context, evidence: Evidence) -> VerifiedEvidence:
         EvidenceError: the record is not complete.
         VpatchError: the environment failed, so it is not known what would run now.
     """
-    try:
-        return _verify(context, evidence)
-    except DAMAGE as error:
-        raise no_record(evidence, error) from error
+    with _reading(evidence):
+        changed = tampered(evidence)
+        # What was changed cannot be asked what it was asked for.
+        differs = [] if changed else _differences(context, evidence)
+    return VerifiedEvidence(evidence, changed, differs)
 
 
 def verify_named(context: Context, folder: Path) -> VerifiedEvidence:
@@ -97,12 +96,6 @@ def verify_named(context: Context, folder: Path) -> VerifiedEvidence:
         VpatchError: the environment failed, so it is not known what would run now.
     """
     return verify_evidence(context, read_evidence(folder))
-
-
-def _verify(context: Context, evidence: Evidence) -> VerifiedEvidence:
-    changed = tampered(evidence)
-    # What was changed cannot be asked what it was asked for.
-    return VerifiedEvidence(evidence, changed, [] if changed else _differences(context, evidence))
 
 
 def verify_all(context: Context, root: Path) -> tuple[list[VerifiedEvidence], list[VpatchError]]:
@@ -116,12 +109,12 @@ def verify_all(context: Context, root: Path) -> tuple[list[VerifiedEvidence], li
     errors: list[VpatchError] = [*damaged]
     for evidence in readable:
         try:
-            verified.append(_verify(context, evidence))
+            verified.append(verify_evidence(context, evidence))
+        except EvidenceError as error:
+            errors.append(error)
         except VpatchError as error:
             verified.append(VerifiedEvidence(evidence, [], [], error))
             errors.append(error)
-        except DAMAGE as error:
-            errors.append(no_record(evidence, error))
     return verified, distinct(errors)
 
 
@@ -132,10 +125,8 @@ def unchanged_evidence(folder: Path) -> Evidence:
         EvidenceError: it cannot be read, or a file was changed.
     """
     evidence = read_evidence(folder)
-    try:
+    with _reading(evidence):
         changed = tampered(evidence)
-    except DAMAGE as error:
-        raise no_record(evidence, error) from error
     if changed:
         raise EvidenceError(
             f"it was changed since it was written, so it is not shown: {', '.join(changed)}",

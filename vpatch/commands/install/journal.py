@@ -48,7 +48,7 @@ class Journal:
 
     def put(self, path: str, content: bytes) -> None:
         """Write a file; it gets the mode and the owner of the one whose place it takes."""
-        staged = self._staged(path)
+        staged = self._stage(path)
         staged.write_bytes(content)
         target = self._site / path
         with suppress(FileNotFoundError):
@@ -59,7 +59,7 @@ class Journal:
 
     def put_link(self, path: str, source: Path) -> None:
         """Put the very file of another place here too, with its times."""
-        staged = self._staged(path)
+        staged = self._stage(path)
         try:
             os.link(source, staged)
         except OSError as error:
@@ -67,12 +67,15 @@ class Journal:
                 raise
             shutil.copy2(source, staged)
 
+    def add(self, step: Step) -> None:
+        self._steps.append(step)
+
     def remove(self, path: str) -> None:
-        self._steps.append({"remove": path})
+        self.add({"remove": path})
 
     def remove_folder(self, path: str) -> None:
         """Remove a folder if it is empty then."""
-        self._steps.append({"remove-folder": path})
+        self.add({"remove-folder": path})
 
     def commit(self) -> None:
         """Do all steps. A kill from here on is finished by `recover`."""
@@ -87,11 +90,22 @@ class Journal:
         if not (self._aside / JOURNAL).exists():
             remove(self._aside)
 
-    def _staged(self, path: str) -> Path:
+    def _stage(self, path: str) -> Path:
         self._aside.mkdir(exist_ok=True)
         name = f"{len(self._steps)}"
-        self._steps.append({"put": path, "from": name})
+        self.add({"put": path, "from": name})
         return self._aside / name
+
+
+@contextmanager
+def journal_of(site: Path, info: Path) -> Iterator[Journal]:
+    """Open a journal that the end of the block commits; an error leaves nothing of it."""
+    journal = Journal(site, info)
+    try:
+        yield journal
+        journal.commit()
+    finally:
+        journal.discard()
 
 
 def journal_text(steps: Sequence[Step]) -> str:

@@ -10,12 +10,14 @@ from vpatch.errors import UsageError, VpatchError
 from vpatch.image.context import notice_of
 from vpatch.image.mode import is_laid_over, to_build
 from vpatch.planning.state import overall_changes
+from vpatch.util.plural import shortened
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from vpatch.checkout.lockfile import LockedFile, LockFile
     from vpatch.planning.state import Change, Plan
+    from vpatch.workspace.locked_plan import LockedPlan
 
 # In the folder of the metadata.
 LOCK = "vpatch.lock"
@@ -34,8 +36,8 @@ class OtherFilesError(VpatchError):
 class LaidOver:
     """What takes the place of files of the package vllm.
 
-    `released` are the digests of the package's files in the release, by their paths. `notes` are
-    the texts that go beside the metadata, by their paths there.
+    `released` are the digests of the package's Python files in the release, by their paths. `notes`
+    are the texts that go beside the metadata, by their paths there.
     """
 
     lock: LockFile
@@ -48,43 +50,42 @@ class LaidOver:
     def release(self) -> str:
         return release_of(self.lock)
 
-    def refuse_others(self, found: Mapping[str, str | None], where: str, hint: str) -> None:
+    def refuse_others(self, digests: Mapping[str, str | None], where: str, hint: str) -> None:
         """Refuse files that are not those of the release.
 
         Args:
-            found: the digests of the files that are to be replaced; None for what is not there.
+            digests: those of the files that are to be replaced; None for what is not there.
             where: the wheel, or the folder of the environment.
             hint: what to do next.
 
         Raises:
             OtherFilesError: it names these files, and the patches that change them.
         """
-        wrong = [f for f in self.lock.files if f.path in found and found[f.path] != f.before]
+        wrong = [f for f in self.lock.files if f.path in digests and digests[f.path] != f.before]
         if wrong:
-            lines = "".join(
-                f"\n    {file.path}: {difference(found[file.path], file)} "
+            lines = [
+                f"{file.path}: {difference(digests[file.path], file)} "
                 f"({', '.join(patches_of(self.lock, [file.path]))})"
-                for file in wrong[:_SHOWN]
-            )
-            more = f"\n    and {len(wrong) - _SHOWN} more" if len(wrong) > _SHOWN else ""
+                for file in wrong
+            ]
+            shown = "".join(f"\n    {line}" for line in shortened(lines, _SHOWN))
             raise OtherFilesError(
-                f"the files are not those of vLLM {self.release}:{lines}{more}",
+                f"the files are not those of vLLM {self.release}:{shown}",
                 where=where,
                 hint=hint,
             )
 
 
-def laid_over(
-    lock: LockFile, plan: Plan, released: Mapping[str, str], notes: Mapping[str, bytes]
-) -> LaidOver:
+def laid_over(locked: LockedPlan, notes: Mapping[str, bytes] | None = None) -> LaidOver:
     """Return what a lock and its plan put into an installed vLLM.
 
     Raises:
         UsageError: the lock is not of a release, or a patch changes what is compiled.
     """
-    release_of(lock)
+    plan = locked.plan
+    release_of(locked.lock)
     # The same patches make the same wheel, whatever images were built of them.
-    lock = lock.model_copy(update={"image": None})
+    lock = locked.lock.model_copy(update={"image": None})
     compiled = to_build(lock)
     if compiled:
         raise UsageError(
@@ -103,7 +104,12 @@ def laid_over(
     texts = {
         LOCK: lock.dump().encode(),
         NOTICE: notice_of("This package", lock, plan).encode(),
-        **notes,
+        **(notes or {}),
+    }
+    released = {
+        path: f"sha256:{record.sha256}"
+        for path, record in locked.tree.records.items()
+        if path.startswith("vllm/") and path.endswith(".py")
     }
     return LaidOver(lock, plan, changes, released, texts)
 
@@ -114,11 +120,11 @@ def patches_of(lock: LockFile, paths: Iterable[str]) -> list[str]:
     return [p.id for p in lock.patches if any(file.path in wanted for file in p.files)]
 
 
-def difference(found: str | None, file: LockedFile) -> str:
+def difference(digest: str | None, file: LockedFile) -> str:
     """Say in words how a file is not the release's."""
-    if found is None:
+    if digest is None:
         return "is missing"
-    if found == file.after:
+    if digest == file.after:
         return "is patched already"
     if file.before is None:
         return "is there, and the release does not have it"

@@ -40,12 +40,6 @@ class Claim:
     files: Files
 
 
-def claim_of(lock: LockFile) -> Claim:
-    patches = {patch.id: patch.digest for patch in lock.patches}
-    files = {file.path: (file.before, file.after) for file in lock.files}
-    return Claim(lock.source.digest, patches, files)
-
-
 def doubts_about(
     context: Context,
     tree: Tree,
@@ -87,14 +81,16 @@ def doubts_about(
 
 def doubts_about_lock(context: Context, tree: Tree, lock: LockFile) -> tuple[str, ...]:
     """Return why a lock in an environment is not proven; see `doubts_about`."""
-    if len({patch.id for patch in lock.patches}) != len(lock.patches):
+    patches = {patch.id: patch.digest for patch in lock.patches}
+    if len(patches) != len(lock.patches):
         return ("it names a patch twice",)
     source = lock.source
     if (source.tree, source.kind) != ("vllm", "pypi"):
         return (f"it is of a {source.kind}, {source.origin}, and not of a release",)
     if source.version != tree.pin.version:
         return (f"it is of {source.version}, and {tree.pin.label} is installed",)
-    return doubts_about(context, tree, claim_of(lock))
+    files = {file.path: (file.before, file.after) for file in lock.files}
+    return doubts_about(context, tree, Claim(source.digest, patches, files))
 
 
 def _differing(claimed: Files, computed: Files) -> Iterator[str]:

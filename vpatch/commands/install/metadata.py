@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from vpatch.commands.install.wheels.names import WheelName
 
 _END = re.compile(rb"\r?\n\r?\n")
+_VERSION = re.compile(rb"^Version:[ \t]*([^\r\n]*?)[ \t]*\r?$", re.MULTILINE)
 
 
 class WheelMetadataError(VpatchError):
@@ -26,23 +27,14 @@ def with_version(text: bytes, name: WheelName, version: str, where: str) -> byte
     Raises:
         WheelMetadataError: the text has not exactly one version, or another one than its wheel.
     """
-    found = [*_lines(text, b"Version")]
-    if len(found) != 1 or not _same(found[0][1], name.version):
+    head = _END.split(text, 1)[0]
+    matches = [*_VERSION.finditer(head)]
+    own = read_version(matches[0][1].decode(errors="replace")) if len(matches) == 1 else None
+    if own is None or own != read_version(name.version):
         raise WheelMetadataError(
             f"METADATA does not say the version {name.version}",
             where=where,
             hint="give the wheel the name that it has on the index",
         )
-    (start, end), _ = found[0]
+    start, end = matches[0].span(1)
     return text[:start] + version.encode() + text[end:]
-
-
-def _lines(text: bytes, key: bytes) -> list[tuple[tuple[int, int], str]]:
-    """Each value of a key in the head of the text, with where it is."""
-    head = _END.split(text, 1)[0]
-    pattern = re.compile(rb"^" + key + rb":[ \t]*([^\r\n]*?)[ \t]*\r?$", re.MULTILINE)
-    return [(m.span(1), m[1].decode(errors="replace")) for m in pattern.finditer(head)]
-
-
-def _same(found: str, version: str) -> bool:
-    return (said := read_version(found)) is not None and said == read_version(version)

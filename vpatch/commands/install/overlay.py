@@ -31,8 +31,8 @@ class OverlayManifest:
     """What an overlay says that it is; anybody can write that.
 
     `patches` are digests by ids. `files` are the digests before and after of what is patched, by
-    paths in the tree. `contents` are all files, by paths in the package: digests, or `link PATH`.
-    `beside` are digests of files beside the package, by paths in the folder of packages.
+    paths in the tree. `contents` are all files of the package, and `beside` are those beside it, by
+    paths in the folder of packages: digests, or `link PATH`.
     """
 
     package: Path
@@ -49,7 +49,8 @@ class VerifiedOverlay:
     """An overlay: its package, the release below it, the patches, and what is not as it was made.
 
     `files` are those of the package that are patched; `base` is the vLLM below, which has the
-    others. `doubts` say why it is not proven.
+    others: `as_released`, `other_files` and `only_record` are those. `doubts` say why it is not
+    proven.
     """
 
     package: Path
@@ -57,6 +58,9 @@ class VerifiedOverlay:
     release: str
     patches: tuple[str, ...]
     files: tuple[str, ...]
+    as_released: tuple[str, ...]
+    other_files: tuple[str, ...]
+    only_record: tuple[str, ...]
     differences: tuple[FileDifference, ...]
     doubts: tuple[str, ...] = ()
     # It is in no distribution.
@@ -77,21 +81,6 @@ class VerifiedOverlay:
         """The files of the overlay's patches, and of those below it."""
         return tuple(sorted({*self.files, *self.base.patched}))
 
-    @property
-    def as_released(self) -> tuple[str, ...]:
-        return self._below(self.base.as_released)
-
-    @property
-    def other_files(self) -> tuple[str, ...]:
-        return self._below(self.base.other_files)
-
-    @property
-    def only_record(self) -> tuple[str, ...]:
-        return self._below(self.base.only_record)
-
-    def _below(self, paths: tuple[str, ...]) -> tuple[str, ...]:
-        return tuple(path for path in paths if path not in self.files)
-
 
 def read_manifest(package: Path) -> OverlayManifest | None:
     """Read what lies beside a package; None if it is not an overlay."""
@@ -110,7 +99,7 @@ def read_manifest(package: Path) -> OverlayManifest | None:
                 )
                 for one in manifest["files"]
             },
-            {str(name): str(content) for name, content in manifest["contents"].items()},
+            {f"vllm/{name}": str(content) for name, content in manifest["contents"].items()},
             {str(name): str(content) for name, content in beside.items()},
         )
     except (OSError, ValueError, LookupError, TypeError, AttributeError):
@@ -134,8 +123,7 @@ def verified_overlay(
     """
     hidden = hidden_code(asked, manifest.package)
     problems = dict(hidden.problems)
-    contents = {f"vllm/{name}": content for name, content in manifest.contents.items()}
-    contents |= manifest.beside
+    contents = {**manifest.contents, **manifest.beside}
     packages = manifest.package.parent
     for path, content in contents.items():
         if not _is_same(packages / path, content):
@@ -145,12 +133,19 @@ def verified_overlay(
             problems[path] = "is not of the overlay"
     if not base.is_clean:
         doubts = (*doubts, f"the vLLM below it is not as it should be: {base.found}")
+    as_released, other_files, only_record = (
+        tuple(path for path in paths if path not in manifest.files)
+        for paths in (base.as_released, base.other_files, base.only_record)
+    )
     return VerifiedOverlay(
         manifest.package,
         base,
         manifest.release,
         tuple(manifest.patches),
         tuple(sorted(manifest.files)),
+        as_released,
+        other_files,
+        only_record,
         tuple(FileDifference(path, what) for path, what in sorted(problems.items())),
         (*doubts, *_foreign(manifest, base)),
     )
@@ -158,8 +153,7 @@ def verified_overlay(
 
 def _foreign(manifest: OverlayManifest, base: VerifiedVllm) -> Iterator[str]:
     """Say which files are neither of the patches nor of the installed vLLM."""
-    contents = {f"vllm/{name}": content for name, content in manifest.contents.items()}
-    for path, content in sorted(contents.items()):
+    for path, content in sorted(manifest.contents.items()):
         if path in manifest.files:
             if manifest.files[path][1] != content:
                 yield f"{path}: it is said to have other bytes than the patches make"
@@ -170,7 +164,7 @@ def _foreign(manifest: OverlayManifest, base: VerifiedVllm) -> Iterator[str]:
         elif content != base.digests.get(path):
             yield f"{path}: is not that of the installed vLLM"
     there = {path for path, digest in base.digests.items() if digest is not None}
-    for path in sorted({*manifest.files, *there} - contents.keys()):
+    for path in sorted({*manifest.files, *there} - manifest.contents.keys()):
         yield f"{path}: is not in the overlay"
     for path in sorted(one for one in manifest.beside if not _METADATA.fullmatch(one)):
         yield f"{path}: is neither of vllm nor its metadata"

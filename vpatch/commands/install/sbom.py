@@ -34,13 +34,10 @@ def sbom_of(context: Context, locked: LockedPlan, name: str, version: str) -> st
     # As said above.
     from vpatch.commands.audit.usecase import documents_of  # noqa: PLC0415
 
-    distributions = ((name, version),)
-    documents = documents_of(
-        context, locked.tree, locked.plan, [_FORM], distributions=distributions
-    )
-    text = documents[_FORM]
-    store.put(key, text)
-    return text
+    names = ((name, version),)
+    documents = documents_of(context, locked.tree, locked.plan, [_FORM], distributions=names)
+    store.put(key, documents[_FORM])
+    return documents[_FORM]
 
 
 def _key(context: Context, locked: LockedPlan, name: str, version: str) -> str:

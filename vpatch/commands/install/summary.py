@@ -29,7 +29,7 @@ def summary_of(vllm: VerifiedVllm | VerifiedOverlay) -> str:
     if vllm.state == "changed":
         base = "the lock" if vllm.lock is not None else release
         return f"changed by hand: {differing} not as in {base}"
-    compared = _compared(vllm, "as its lock says" if vllm.state == "unproven" else "")
+    compared = _comparison(vllm, "as its lock says" if vllm.state == "unproven" else "")
     parts = []
     if vllm.other_files:
         parts.append(f"differs from {release}, and calls itself {vllm.found.distribution}")
@@ -54,20 +54,20 @@ def _of_overlay(vllm: VerifiedOverlay) -> str:
     head += " as its overlay.json says; not proven" if vllm.doubts else ""
     if vllm.differences:
         return f"{head}; changed by hand: {counted(len(vllm.differences), 'file')}"
-    return f"{head}: {_compared(vllm, 'as its overlay.json says' if vllm.doubts else '')}"
+    return f"{head}: {_comparison(vllm, 'as its overlay.json says' if vllm.doubts else '')}"
 
 
-def _compared(vllm: VerifiedVllm | VerifiedOverlay, doubt: str) -> str:
+def _comparison(vllm: VerifiedVllm | VerifiedOverlay, doubt: str) -> str:
     """Return the numbers of files, by what vouches for them; `doubt` says what does for a patch."""
-    found = vllm.found if isinstance(vllm, VerifiedVllm) else vllm.base.found
+    installed = vllm.found if isinstance(vllm, VerifiedVllm) else vllm.base.found
     patched, as_released = len(vllm.patched), len(vllm.as_released)
     others, only_record = len(vllm.other_files), len(vllm.only_record)
     it = "it" if patched == 1 else "them"
     parts = {
         f"{_are(patched, 'file')} {doubt or f'as the patches make {it}'}": patched,
-        f"{_are(as_released, 'source file')} as in the release {found.release}": as_released,
-        f"{_are(others, 'source file')} not, and {_verb(others)} {_named(others)}": others,
-        f"{_are(only_record, 'further file')} {_named(only_record)}": only_record,
+        f"{_are(as_released, 'source file')} as in the release {installed.release}": as_released,
+        f"{_are(others, 'source file')} not, and {_verb(others)} {_as_record_has(others)}": others,
+        f"{_are(only_record, 'further file')} {_as_record_has(only_record)}": only_record,
     }
     text = "; ".join(part for part, number in parts.items() if number)
     return f"{text}, which anybody can write" if others or only_record else text
@@ -81,5 +81,5 @@ def _verb(number: int) -> str:
     return "is" if number == 1 else "are"
 
 
-def _named(number: int) -> str:
+def _as_record_has(number: int) -> str:
     return f"as RECORD names {'it' if number == 1 else 'them'}"

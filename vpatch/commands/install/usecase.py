@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 from vpatch.commands.install import replacement
 from vpatch.commands.install.environment import installed_vllm
+from vpatch.commands.install.layout import laid_over
 from vpatch.commands.install.replacement import changing
-from vpatch.commands.install.wheel import laid_of
 from vpatch.engine.hidden import refuse_hidden
 from vpatch.workspace.locked_plan import locked_plan
 
@@ -41,13 +41,13 @@ def install(context: Context, request: Request, python: str) -> InstallResult:
     """
     with ExitStack() as stack:
         looked_at = installed_vllm(python)
-        laid = laid_of(locked_plan(context, request, stack))
+        laid = laid_over(locked_plan(context, request, stack))
         stack.enter_context(changing(looked_at))
         # What a killed command left is finished now.
-        found = installed_vllm(python)
-        refuse_hidden(found.asked, found.package)
-        outcome = replacement.install(found, laid)
-    return InstallResult(found, laid.lock, tuple(sorted(laid.changes)), outcome)
+        installed = installed_vllm(python)
+        refuse_hidden(installed.asked, installed.package)
+        outcome = replacement.install(installed, laid)
+    return InstallResult(installed, laid.lock, tuple(sorted(laid.changes)), outcome)
 
 
 def uninstall(python: str) -> InstallResult:
@@ -59,8 +59,6 @@ def uninstall(python: str) -> InstallResult:
     """
     looked_at = installed_vllm(python)
     with changing(looked_at):
-        found = installed_vllm(python)
-        earlier = replacement.earlier_install(found)
-        files = () if earlier is None else tuple(file.path for file in earlier.files)
-        lock = replacement.uninstall(found)
-    return InstallResult(found, lock, files)
+        installed = installed_vllm(python)
+        earlier = replacement.uninstall(installed)
+    return InstallResult(installed, earlier.lock, tuple(earlier.paths))

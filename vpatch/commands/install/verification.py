@@ -90,14 +90,14 @@ class VerifiedVllm:
 
 
 def verify(
-    found: InstalledVllm,
+    vllm: InstalledVllm,
     released: Mapping[str, str],
     doubts_about: Callable[[LockFile], tuple[str, ...]],
 ) -> VerifiedVllm:
     """Compare an installed vLLM with its release.
 
     Args:
-        found: the distribution.
+        vllm: the distribution.
         released: the digests of the files that the release's archive has in the package.
         doubts_about: says why a lock is not what the library's patches make of the release.
 
@@ -106,30 +106,30 @@ def verify(
         HiddenCodeError: bytecode cannot be compared.
         OSError: a folder cannot be read.
     """
-    lock = read_lock(found.info / LOCK) if os.path.lexists(found.info / LOCK) else None
-    if is_interrupted(found.info):
-        return VerifiedVllm(found, "interrupted", lock)
-    hidden = hidden_code(found.asked, found.package)
+    lock = read_lock(vllm.info / LOCK) if os.path.lexists(vllm.info / LOCK) else None
+    if is_interrupted(vllm.info):
+        return VerifiedVllm(vllm, "interrupted", lock)
+    hidden = hidden_code(vllm.asked, vllm.package)
     links = {path: f"is a link to {target}" for path, target in hidden.files.links.items()}
-    comparison = _FileComparison(found, released, lock, {**links, **hidden.problems})
+    comparison = _FileComparison(vllm, released, lock, {**links, **hidden.problems})
     # A wheel may leave out data.
-    there = {p for p in released if p.endswith(_PYTHON) or os.path.lexists(found.site / p)}
+    there = {p for p in released if p.endswith(_PYTHON) or os.path.lexists(vllm.site / p)}
     paths = {*comparison.listed, *there, *comparison.patched, *hidden.files.importable}
     problems = comparison.problems([*sorted(paths)])
     problems |= {path: what for path, what in comparison.odd.items() if path not in problems}
-    problems |= {**dict(_metadata(found)), **dict(_remains(found, lock))}
+    problems |= {**dict(_metadata(vllm)), **dict(_remains(vllm, lock))}
     doubts: tuple[str, ...] = ()
     state: State = "build" if comparison.others else "release"
     if lock is not None:
-        doubts = (*doubts_about(lock), *_contradictions(found, lock))
-        state = "wheel" if is_patched(found.version) else "installed"
+        doubts = (*doubts_about(lock), *_contradictions(vllm, lock))
+        state = "wheel" if is_patched(vllm.version) else "installed"
         state = "unproven" if doubts else state
     differences = [
         FileDifference(path, what, () if lock is None else tuple(patches_of(lock, [path])))
         for path, what in sorted(problems.items())
     ]
     return VerifiedVllm(
-        found,
+        vllm,
         "changed" if differences else state,
         lock,
         tuple(differences),
@@ -147,20 +147,20 @@ class _FileComparison:
 
     def __init__(
         self,
-        found: InstalledVllm,
+        vllm: InstalledVllm,
         released: Mapping[str, str],
         lock: LockFile | None,
         odd: Mapping[str, str],
     ) -> None:
-        self.site = found.site
-        self.rows = found.rows
+        self.site = vllm.site
+        self.rows = vllm.rows
         self.released = released
         self.odd = odd
         laid = [] if lock is None else [file for file in lock.files if is_laid_over(file.path)]
         self.patched = {file.path: file for file in laid}
         self.listed = {
             path: row.sha256
-            for path, row in found.rows.items()
+            for path, row in vllm.rows.items()
             if path.startswith("vllm/") and _CACHE not in path.split("/")
         }
         self.as_released: list[str] = []
@@ -169,13 +169,9 @@ class _FileComparison:
         self.digests: dict[str, str | None] = {}
 
     def problems(self, paths: list[str]) -> dict[str, str]:
-        problems = {}
-        for path in paths:
-            what = self.odd.get(path) or self._problem(path)
-            self.digests.setdefault(path, None)
-            if what:
-                problems[path] = what
-        return problems
+        self.digests = dict.fromkeys(paths)
+        problems = {path: self.odd.get(path) or self._problem(path) for path in paths}
+        return {path: what for path, what in problems.items() if what}
 
     def _problem(self, path: str) -> str:
         try:
@@ -184,10 +180,10 @@ class _FileComparison:
             return error.strerror or "cannot be read"
         self.digests[path] = digest
         if path in self.patched:
-            return _patched(digest, self.patched[path].before, self.patched[path].after)
+            return _patch_problem(digest, self.patched[path].before, self.patched[path].after)
         wanted, pristine = self.listed.get(path), self.released.get(path)
         if wanted is not None:
-            what = _listed(digest, wanted)
+            what = _record_problem(digest, wanted)
             if not what and (pristine is None or path == _GENERATED):
                 self.only_record.append(path)
             elif not what:
@@ -196,41 +192,37 @@ class _FileComparison:
         if pristine is not None:
             if digest == pristine:
                 self.as_released.append(path)
-            return _released(digest, pristine)
+            changed = "is missing" if digest is None else "was changed, and RECORD does not list it"
+            return "" if digest == pristine else changed
         if path in self.listed:
             return "is missing" if digest is None else "is in RECORD without a digest"
         return "is neither in the release nor in RECORD"
 
     def _digest(self, path: str) -> str | None:
         """Return the digest of a file. One with another size than in RECORD is not read."""
-        row = self.rows.get(path)
-        if row is not None and path not in self.patched and row.size.isdecimal():
-            try:
-                status = (self.site / path).stat()
-            except FileNotFoundError:
-                return None
-            if stat.S_ISREG(status.st_mode) and str(status.st_size) != row.size:
-                return f"{status.st_size} bytes"
-        limit = LARGEST_FILE if path.endswith(_PYTHON) else _LARGEST
+        row, file = self.rows.get(path), self.site / path
         try:
-            return digest_of_file(self.site / path, limit)
+            if row is not None and path not in self.patched and row.size.isdecimal():
+                status = file.stat()
+                if stat.S_ISREG(status.st_mode) and str(status.st_size) != row.size:
+                    return f"{status.st_size} bytes"
+            return digest_of_file(file, LARGEST_FILE if path.endswith(_PYTHON) else _LARGEST)
         except FileNotFoundError:
             return None
 
 
-def _metadata(found: InstalledVllm) -> Iterator[tuple[str, str]]:
+def _metadata(vllm: InstalledVllm) -> Iterator[tuple[str, str]]:
     """Say which files of the metadata are not as RECORD has them."""
-    info = found.info.name
-    name, _, version = found.info.stem.partition("-")
-    if (canonicalize_name(name), canonicalize_version(version)) != (
-        canonicalize_name(found.distribution),
-        canonicalize_version(found.version),
-    ):
-        yield f"{info}/METADATA", f"is of {found.distribution} {found.version}, unlike its folder"
-    for path, row in found.rows.items():
+    info = vllm.info.name
+    name, _, version = vllm.info.stem.partition("-")
+    same_name = canonicalize_name(name) == canonicalize_name(vllm.distribution)
+    if not same_name or canonicalize_version(version) != canonicalize_version(vllm.version):
+        yield f"{info}/METADATA", f"is of {vllm.distribution} {vllm.version}, unlike its folder"
+    for path, row in vllm.rows.items():
         if path.startswith(f"{info}/") and row.sha256 is not None:
             try:
-                what = _listed(digest_of_file(found.site / path, LARGEST_FILE), row.sha256)
+                digest = digest_of_file(vllm.site / path, LARGEST_FILE)
+                what = _record_problem(digest, row.sha256)
             except FileNotFoundError:
                 what = "is missing"
             except OSError as error:
@@ -239,22 +231,22 @@ def _metadata(found: InstalledVllm) -> Iterator[tuple[str, str]]:
                 yield path, what
 
 
-def _remains(found: InstalledVllm, lock: LockFile | None) -> Iterator[tuple[str, str]]:
+def _remains(vllm: InstalledVllm, lock: LockFile | None) -> Iterator[tuple[str, str]]:
     """Say what of an install is missing, or not as before it."""
-    info, kept = found.info.name, found.info / KEPT
+    info, pristine = vllm.info.name, vllm.info / KEPT
     if lock is None:
-        if os.path.lexists(kept):
+        if os.path.lexists(pristine):
             yield f"{info}/{LOCK}", f"is missing, and vpatch install ran here: there is {KEPT}"
         return
-    if is_patched(found.version):
+    if is_patched(vllm.version):
         return
-    if not kept.is_dir():
+    if not pristine.is_dir():
         yield f"{info}/{KEPT}", "is missing: vpatch uninstall cannot restore the files"
         return
     for file in lock.files:
         if is_laid_over(file.path) and file.before is not None:
             try:
-                digest = digest_of_file(kept / file.path, LARGEST_FILE)
+                digest = digest_of_file(pristine / file.path, LARGEST_FILE)
             except PermissionError:
                 yield f"{info}/{KEPT}/{file.path}", "cannot be read: Permission denied"
                 continue
@@ -264,31 +256,25 @@ def _remains(found: InstalledVllm, lock: LockFile | None) -> Iterator[tuple[str,
                 yield f"{info}/{KEPT}/{file.path}", "is not as before vpatch install"
 
 
-def _contradictions(found: InstalledVllm, lock: LockFile) -> Iterator[str]:
+def _contradictions(vllm: InstalledVllm, lock: LockFile) -> Iterator[str]:
     """Say what of an environment does not fit its lock."""
-    if not is_patched(found.version):
+    if not is_patched(vllm.version):
         return
-    if not names_lock(found.version, lock):
-        yield f"the version {found.version} names another lock"
-    if os.path.lexists(found.info / KEPT):
+    if not names_lock(vllm.version, lock):
+        yield f"the version {vllm.version} names another lock"
+    if os.path.lexists(vllm.info / KEPT):
         yield f"its version is that of a wheel by vpatch, and no wheel has {KEPT}"
 
 
-def _patched(found: str | None, before: str | None, after: str) -> str:
-    if found == after:
+def _patch_problem(digest: str | None, before: str | None, after: str) -> str:
+    if digest == after:
         return ""
-    if found is None:
+    if digest is None:
         return "is missing"
-    return "is as before the patch" if found == before else "was changed after the patch"
+    return "is as before the patch" if digest == before else "was changed after the patch"
 
 
-def _listed(found: str | None, wanted: str) -> str:
-    if found is None:
+def _record_problem(digest: str | None, wanted: str) -> str:
+    if digest is None:
         return "is missing"
-    return "" if found == wanted else "was changed: RECORD has another digest"
-
-
-def _released(found: str | None, wanted: str) -> str:
-    if found == wanted:
-        return ""
-    return "is missing" if found is None else "was changed, and RECORD does not list it"
+    return "" if digest == wanted else "was changed: RECORD has another digest"

@@ -80,19 +80,20 @@ def verify_env(context: Context, python: str) -> VerifiedEnvironment:
         # Another vpatch may have changed it while this one waited.
         installed = installed_vllm(python)
         seen = replace(installed, asked=asked)
-        verified = verify(seen, digests_of_package(tree), partial(doubts_about_lock, context, tree))
+        verified = _verify(context, tree, seen)
         task.done()
         patches = _patches_in(context, tree, verified)
     return VerifiedEnvironment(python, verified, patches, asked.starting)
 
 
-def digests_of_package(tree: CachedTree) -> dict[str, str]:
-    """Return the digests of all files that a release's archive has in the package vllm."""
-    return {
+def _verify(context: Context, tree: CachedTree, vllm: InstalledVllm) -> VerifiedVllm:
+    """Compare an installed vLLM with all files that the release's archive has in the package."""
+    released = {
         path: f"sha256:{tree.records[path].sha256}"
         for path in tree.paths()
         if path.startswith("vllm/")
     }
+    return verify(vllm, released, partial(doubts_about_lock, context, tree))
 
 
 def patched_environment(context: Context, python: str) -> LockFile:
@@ -137,10 +138,7 @@ def _verified_overlay(
         doubts = doubts_about(context, tree, claim, lambda path: path.startswith("vllm/"))
         if manifest.release != release:
             doubts = (f"it is of vLLM {manifest.release}, and {release} is installed", *doubts)
-        base = verify(
-            installed, digests_of_package(tree), partial(doubts_about_lock, context, tree)
-        )
-        return verified_overlay(manifest, asked, base, doubts)
+        return verified_overlay(manifest, asked, _verify(context, tree, installed), doubts)
 
 
 def _patches_in(context: Context, tree: CachedTree, verified: VerifiedVllm) -> tuple[str, ...]:
@@ -167,12 +165,6 @@ def _patches_in(context: Context, tree: CachedTree, verified: VerifiedVllm) -> t
     if not touching:
         return ()
     there = ChangedTree(tree, changed, frozenset())
-    made = planned(
-        context,
-        touching,
-        there,
-        to_write=False,
-        findings_for="none",
-        alone=[patch.id for patch in touching],
-    )
-    return tuple(d.patch.id for d in made.decisions if d.state in _IN_IT)
+    alone = [patch.id for patch in touching]
+    plan = planned(context, touching, there, to_write=False, findings_for="none", alone=alone)
+    return tuple(d.patch.id for d in plan.decisions if d.state in _IN_IT)

@@ -12,6 +12,7 @@ from vpatch.commands.install.verify_env import verify_env
 from vpatch.console.options import json_option, library_options, offline_option
 from vpatch.console.result import CommandResult
 from vpatch.errors import ExitCode
+from vpatch.util.plural import shortened
 from vpatch.util.visible import visible_line
 
 if TYPE_CHECKING:
@@ -74,8 +75,7 @@ def _lines(done: VerifiedEnvironment) -> list[str]:
 
 
 def _shown(lines: Sequence[str], indent: str) -> list[str]:
-    more = [f"and {len(lines) - _SHOWN} more"] if len(lines) > _SHOWN else []
-    return [f"{indent}{line}" for line in [*lines[:_SHOWN], *more]]
+    return [f"{indent}{line}" for line in shortened(lines, _SHOWN)]
 
 
 def _difference(one: FileDifference) -> str:

@@ -21,26 +21,28 @@ CACHE = "__pycache__"
 
 
 def way_back(
-    info: str, paths: Sequence[str], kept: Collection[str], listed: Collection[str]
+    info: str, paths: Sequence[str], copies: Collection[str], listed: Collection[str]
 ) -> list[Step]:
     """Return the steps; RECORD comes last, and then what vpatch put beside it.
 
     Args:
         info: the name of the folder of metadata.
         paths: the files that the install replaced or made, below the folder of packages.
-        kept: the files and the bytecode that it keeps as they were.
+        copies: the files and the bytecode that it keeps as they were.
         listed: the paths in RECORD as it was.
     """
-    back = [{"put": one, "from": one} for one in sorted(kept)]
-    back += [{"remove": path} for path in sorted(paths) if path not in kept]
-    back += [{"remove-folder": one} for one in folders_of_new(paths, kept, listed)]
+    back = [{"put": one, "from": one} for one in sorted(copies)]
+    back += [{"remove": path} for path in sorted(paths) if path not in copies]
+    back += [{"remove-folder": one} for one in folders_of_new(paths, copies, listed)]
     back.append({"put": f"{info}/{RECORD}", "from": RECORD})
     return [*back, *({"remove": f"{info}/{name}"} for name in (LOCK, NOTICE))]
 
 
-def folders_of_new(paths: Iterable[str], kept: Collection[str], listed: Iterable[str]) -> list[str]:
+def folders_of_new(
+    paths: Iterable[str], copies: Collection[str], listed: Iterable[str]
+) -> list[str]:
     """Return folders that only an install made, with those of bytecode; inner ones come first."""
-    new = {str(one) for path in paths if path not in kept for one in PurePosixPath(path).parents}
+    new = {str(one) for path in paths if path not in copies for one in PurePosixPath(path).parents}
     old = {str(one) for path in listed for one in PurePosixPath(path).parents}
     folders = sorted(new - old, key=lambda one: (-len(one), one))
     return [one for folder in folders for one in (f"{folder}/{CACHE}", folder)]

@@ -15,16 +15,13 @@ from vpatch.commands.install.sbom import sbom_of
 from vpatch.commands.install.wheels.archive import WheelArchive
 from vpatch.commands.install.wheels.build import OfficialWheel, make_wheel
 from vpatch.commands.install.wheels.names import parse_wheel_name, patched_version, release_of
-from vpatch.errors import UsageError
+from vpatch.errors import ConflictingOptionsError
 from vpatch.source.wheels import official_wheel
 from vpatch.workspace.locked_plan import locked_plan
 
 if TYPE_CHECKING:
-    from vpatch.commands.install.layout import LaidOver
     from vpatch.commands.install.wheels.build import MadeWheel
-    from vpatch.source.entry import CachedTree
     from vpatch.workspace.context import Context
-    from vpatch.workspace.locked_plan import LockedPlan
     from vpatch.workspace.selection import Request
 
 DISTRIBUTION = "vllm"
@@ -51,17 +48,16 @@ def wheel(context: Context, request: Request, options: WheelOptions) -> MadeWhee
         VpatchError: a patch cannot be applied, or the wheel is not a published one.
     """
     if options.wheel is not None and options.distribution is not None:
-        raise UsageError(
+        raise ConflictingOptionsError(
             "a file is a wheel of one distribution already",
             hint="give --wheel or --distribution, not both",
-            code="cli.conflicting-options",
         )
     with ExitStack() as stack:
-        found = locked_plan(context, request, stack)
-        bare = laid_of(found)
+        locked = locked_plan(context, request, stack)
+        bare = laid_over(locked)
         path = options.wheel or official_wheel(
             options.distribution or DISTRIBUTION,
-            release_of(found.lock),
+            release_of(locked.lock),
             cache=context.cache,
             settings=context.pip_settings,
             offline=context.offline,
@@ -77,26 +73,12 @@ def wheel(context: Context, request: Request, options: WheelOptions) -> MadeWhee
             verified = pool.submit(official.verify)
         name = parse_wheel_name(path.name)
         version = patched_version(name.version, bare.lock)
-        sbom = sbom_of(context, found, canonicalize_name(name.distribution), version)
-        laid = laid_of(found, {SBOM: sbom.encode()})
+        sbom = sbom_of(context, locked, canonicalize_name(name.distribution), version)
+        laid = laid_over(locked, {SBOM: sbom.encode()})
         task = context.progress.start(f"Patching {path.name}")
-        made = make_wheel(official, laid, options.output, verified)
+        patched = make_wheel(official, laid, options.output, verified)
         task.done()
         if verified is not None:
             context.answers.ask(_VERIFIED, contents, lambda: True)
             context.answers.save()
-    return made
-
-
-def laid_of(found: LockedPlan, notes: dict[str, bytes] | None = None) -> LaidOver:
-    """Return what a locked plan puts into an installed vLLM."""
-    return laid_over(found.lock, found.plan, python_digests(found.tree), notes or {})
-
-
-def python_digests(tree: CachedTree) -> dict[str, str]:
-    """Return the digests of the Python files of the package vllm, by their paths."""
-    return {
-        path: f"sha256:{record.sha256}"
-        for path, record in tree.records.items()
-        if path.startswith("vllm/") and path.endswith(".py")
-    }
+    return patched

@@ -15,7 +15,6 @@ from vpatch.errors import ExitCode
 from vpatch.util.plural import counted
 
 if TYPE_CHECKING:
-    from vpatch.commands.install.wheels.build import MadeWheel
     from vpatch.workspace.context import Context
     from vpatch.workspace.selection import Request
 
@@ -62,19 +61,17 @@ def command(
     vpatch replaces Python files of the package vllm, after it has compared them with the release's.
     It refuses patches that change what is compiled.
     """
-    made = wheel(context, request, WheelOptions(output_dir, file, distribution))
+    patched = wheel(context, request, WheelOptions(output_dir, file, distribution))
     if as_json:
-        return CommandResult(WheelOutput.model_validate(made))
-    _print(made)
-    return ExitCode.CLEAN
-
-
-def _print(made: MadeWheel) -> None:
-    lock = made.laid.lock
-    changed = f"{counted(len(made.laid.changes), 'file')} of {counted(len(lock.patches), 'patch')}"
-    click.echo(f"{made.official}  sha256:{made.official_sha256[:_DIGITS]}")
-    for path in made.other_files:
+        return CommandResult(WheelOutput.model_validate(patched))
+    lock = patched.laid.lock
+    changed = (
+        f"{counted(len(patched.laid.changes), 'file')} of {counted(len(lock.patches), 'patch')}"
+    )
+    click.echo(f"{patched.official}  sha256:{patched.official_sha256[:_DIGITS]}")
+    for path in patched.other_files:
         click.echo(f"  not as in the release, and left as it is: {path}")
-    click.echo(f"{made.path}")
-    click.echo(f"  {changed}, version {made.version}")
-    click.echo(f"{made.statement}")
+    click.echo(f"{patched.path}")
+    click.echo(f"  {changed}, version {patched.version}")
+    click.echo(f"{patched.statement}")
+    return ExitCode.CLEAN

@@ -22,12 +22,12 @@ if TYPE_CHECKING:
 def command(context: Context, *, as_json: bool) -> CommandResult | ExitCode:
     """List all patches and recipes of the project and of the library."""
     library = context.library
-    found = library.load_all()
+    patches = library.load_all()
     if as_json:
         recipes = [{"name": name, "file": file} for name, file in sorted(library.recipes.items())]
-        return CommandResult(ListOutput(patches=found, recipes=recipes))
-    width = max((len(patch.id) for patch in found), default=0)
-    for patch in found:
+        return CommandResult(ListOutput(patches=patches, recipes=recipes))
+    width = max((len(patch.id) for patch in patches), default=0)
+    for patch in patches:
         click.echo(f"{style(f'{patch.id:<{width}}', bold=True)}  {patch.title}")
         claims = (f"{tree} {claim}" for tree, claim in patch.relations.needed_in.items())
         click.echo(f"{'':<{width}}  needed in {'; '.join(claims)}")

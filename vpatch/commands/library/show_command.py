@@ -16,6 +16,7 @@ from vpatch.errors import ExitCode, UsageError
 from vpatch.util.untrusted import LARGEST_BESIDE, read_file
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
 
     from vpatch.workspace.context import Context
@@ -55,7 +56,7 @@ def command(patch_id: str, context: Context, *, as_json: bool) -> CommandResult 
     _section("Proof", tested or ["No behaviour test yet."], bullet=True)
     notes = patch.folder / NOTES
     if notes.is_file():
-        _section("Notes", [], always=True)
+        secho("\nNotes", bold=True)
         # An encoding of another kind must not hide the rest of the page.
         click.echo(_read(notes).decode(errors="backslashreplace").rstrip())
     click.echo(f"\n{patch.digest}\n{patch.folder}")
@@ -74,25 +75,21 @@ def _read(notes: Path) -> bytes:
         ) from error
 
 
-def _section(
-    title: str, texts: tuple[str, ...] | list[str], *, bullet: bool = False, always: bool = False
-) -> None:
-    if not any(texts) and not always:
+def _section(title: str, texts: Sequence[str], *, bullet: bool = False) -> None:
+    if not any(texts):
         return
     secho(f"\n{title}", bold=True)
     for text in texts:
         for number, paragraph in enumerate(text.strip().split("\n\n")):
-            first = "  - " if bullet and number == 0 else "    " if bullet else "  "
             rest = "    " if bullet else "  "
             if number:
                 click.echo()
-            click.echo(
-                textwrap.fill(
-                    " ".join(paragraph.split()),
-                    _WIDTH,
-                    initial_indent=first,
-                    subsequent_indent=rest,
-                    break_long_words=False,
-                    break_on_hyphens=False,
-                )
+            lines = textwrap.fill(
+                " ".join(paragraph.split()),
+                _WIDTH,
+                initial_indent="  - " if bullet and number == 0 else rest,
+                subsequent_indent=rest,
+                break_long_words=False,
+                break_on_hyphens=False,
             )
+            click.echo(lines)

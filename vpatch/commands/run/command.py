@@ -12,7 +12,7 @@ from vpatch.commands.run.usecase import patched_run
 from vpatch.console.options import json_option, library_options, source_options, strict_option
 from vpatch.console.output import style
 from vpatch.console.result import CommandResult, Successor
-from vpatch.errors import ExitCode, UsageError
+from vpatch.errors import ConflictingOptionsError, ExitCode, UsageError
 from vpatch.util.plural import counted
 
 if TYPE_CHECKING:
@@ -60,40 +60,37 @@ def command(
     """
     _refuse_options(words, check=check, print_env=print_env, as_json=as_json)
     asked = replace(request, strict=strict)
-    found = patched_run(context, asked, words, python, make=not check)
-    if print_env and found.kept is not None:
-        found.kept.keep()
-    if not check and not print_env and found.command and found.kept:
-        found.kept.lock.hand_on()
-        program = str(found.command.program)
-        return CommandResult(None, then=Successor(program, words, found.environment))
-    if found.kept is not None:
-        found.kept.lock.release()
+    run = patched_run(context, asked, words, python, make=not check)
+    if print_env and run.kept_overlay is not None:
+        run.kept_overlay.keep()
+    if not check and not print_env and run.command and run.kept_overlay:
+        run.kept_overlay.lock.hand_on()
+        program = str(run.command.program)
+        return CommandResult(None, then=Successor(program, words, run.environment))
+    if run.kept_overlay is not None:
+        run.kept_overlay.lock.release()
     if as_json:
         from vpatch.commands.run.output import RunOutput  # noqa: PLC0415 - models load slowly
 
-        return CommandResult(RunOutput.model_validate(found))
+        return CommandResult(RunOutput.model_validate(run))
     if check:
-        _print(found)
+        _print(run)
     else:
-        for name, value in found.variables.items():
+        for name, value in run.variables.items():
             click.echo(f"{name}={shlex.quote(value)}")
     return ExitCode.CLEAN
 
 
 def _refuse_options(words: tuple[str, ...], *, check: bool, print_env: bool, as_json: bool) -> None:
     if check and print_env:
-        raise UsageError(
-            "--check and --print-env both start nothing",
-            hint="give one of the two",
-            code="cli.conflicting-options",
+        raise ConflictingOptionsError(
+            "--check and --print-env both start nothing", hint="give one of the two"
         )
     if as_json and not (check or print_env):
-        raise UsageError(
+        raise ConflictingOptionsError(
             "what COMMAND prints is its own",
             where="--json",
             hint="give --check or --print-env as well",
-            code="cli.conflicting-options",
         )
     if not words and not (check or print_env):
         raise UsageError(
@@ -103,17 +100,17 @@ def _refuse_options(words: tuple[str, ...], *, check: bool, print_env: bool, as_
         )
 
 
-def _print(found: PatchedRun) -> None:
-    record = found.record
+def _print(run: PatchedRun) -> None:
+    record = run.record
     recipe = f"  recipe {record.recipe}" if record.recipe else ""
     click.echo(f"vllm {record.version}  {record.package}{recipe}")
     for patch, state in record.states:
         click.echo(f"  {style(f'{state:<10}', bold=state == 'needed')}  {patch}")
-    click.echo(f"overlay {record.overlay}  {counted(len(found.files), 'file')}")
-    for path in found.files:
+    click.echo(f"overlay {record.overlay}  {counted(len(run.files), 'file')}")
+    for path in run.files:
         click.echo(f"  {path}")
-    where = "it is in the cache" if found.is_made else "it would be made"
-    click.echo(f"{where}: {found.overlay}")
-    click.echo(f"python  {found.python}")
-    if found.command is not None:
-        click.echo(f"would run: {found.command}")
+    where = "it is in the cache" if run.is_made else "it would be made"
+    click.echo(f"{where}: {run.overlay}")
+    click.echo(f"python  {run.python}")
+    if run.command is not None:
+        click.echo(f"would run: {run.command}")

@@ -15,9 +15,10 @@ from vpatch.engine.overlay import OverlayError
 from vpatch.errors import UsageError, VpatchError, combine
 from vpatch.image.mode import is_shipped
 from vpatch.image.payload.metadata import metadata
-from vpatch.planning.state import Change, Plan, State, overall_changes
+from vpatch.planning.state import Change, Plan, overall_changes
 from vpatch.source.spec import PypiSpec
 from vpatch.util.digest import digest_of
+from vpatch.util.plural import listed
 from vpatch.workspace.checkout import refuse_stopping, states_of
 from vpatch.workspace.plans import planned
 
@@ -32,7 +33,6 @@ if TYPE_CHECKING:
 
 # Of a vLLM's sources, what a build compiles.
 _COMPILED = {".c", ".cc", ".cpp", ".cu", ".cuh", ".h", ".hip", ".hpp", ".pyx", ".rs", ".so"}
-_SHOWN = 10
 
 
 def decided(
@@ -135,16 +135,12 @@ def _laid_over(plan: Plan) -> dict[str, Change]:
         UsageError: a patch changes what must be compiled.
     """
     errors: list[VpatchError] = []
-    for decision in plan.decisions:
-        built = sorted(
-            path
-            for path in (decision.changes if decision.state is State.NEEDED else ())
-            if is_shipped(path) and not _is_inside(path)
-        )
+    for decision in plan.taken:
+        built = sorted(p for p in decision.changes if is_shipped(p) and not _is_inside(p))
         if built:
             errors.append(
                 UsageError(
-                    f"{decision.patch.id} changes files that need a build: {_listed(built)}",
+                    f"{decision.patch.id} changes files that need a build: {listed(built)}",
                     where=plan.pin.label,
                     hint="leave this patch out, or build an image: vpatch build-image --mode "
                     "source",
@@ -165,7 +161,7 @@ def _compare(base: InstalledPackage, changes: Mapping[str, Change]) -> None:
             differing.append(path)
     if differing:
         raise OverlayError(
-            f"these files are not those of vLLM {base.release}: {_listed(differing)}",
+            f"these files are not those of vLLM {base.release}: {listed(differing)}",
             where=str(base.package),
             hint="somebody edited them, or this is a fork: install vLLM again, or leave out the "
             "patches that change these files",
@@ -180,8 +176,3 @@ def _is_inside(path: str) -> bool:
 
 def _inside(path: str) -> str:
     return path.removeprefix(f"{PACKAGE}/")
-
-
-def _listed(paths: list[str]) -> str:
-    more = f" and {len(paths) - _SHOWN} more" if len(paths) > _SHOWN else ""
-    return ", ".join(paths[:_SHOWN]) + more

@@ -105,8 +105,8 @@ def _key(job: Selection, python: Path, environment: Mapping[str, str]) -> str | 
     is_known = is_exact(version) or is_series(version)
     if None in identities or not is_known or not is_binary(python):
         return None
-    told = {name: value for name, value in environment.items() if name.startswith("PYTHON")}
-    places = told.get("PYTHONPATH", "").split(os.pathsep)
+    variables = {name: value for name, value in environment.items() if name.startswith("PYTHON")}
+    places = variables.get("PYTHONPATH", "").split(os.pathsep)
     asked = {
         "code": code_digest(),
         "vllm": version,
@@ -117,7 +117,7 @@ def _key(job: Selection, python: Path, environment: Mapping[str, str]) -> str | 
         "security": job.security,
         "strict": job.strict,
         "python": str(python),
-        "told": told,
+        "told": variables,
         "home": environment.get("HOME"),
         "folder": None if all(map(os.path.isabs, places)) else str(Path.cwd()),
     }

@@ -7,17 +7,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from vpatch.commands.run.record import RunRecord, recall, remember
+from vpatch.engine import kept_overlay as overlays
 from vpatch.engine.command import FoundCommand, default_python, find_command, find_python
 from vpatch.engine.installed import refuse_shadow
-from vpatch.engine.kept_overlay import (
-    PACKAGE,
-    is_overlay,
-    make_kept,
-    open_overlay,
-    overlay_folder,
-    packages_of,
-    patched_as_made,
-)
 from vpatch.engine.overlay_cache import refuse_colon
 from vpatch.errors import UsageError, VpatchError, combine
 from vpatch.source.spec import PypiSpec
@@ -29,7 +21,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
-    from vpatch.engine.kept_overlay import KeptOverlay
     from vpatch.workspace.context import Context
 
 
@@ -45,7 +36,7 @@ class PatchedRun:
         is_made: whether the overlay is there.
         variables: what the command is given beside the user's environment.
         environment: all that the command is given.
-        kept: the overlay while it is held; None where it was only looked for.
+        kept_overlay: the overlay while it is held; None where it was only looked for.
     """
 
     command: FoundCommand | None
@@ -55,12 +46,12 @@ class PatchedRun:
     is_made: bool
     variables: Mapping[str, str]
     environment: Mapping[str, str]
-    kept: KeptOverlay | None
+    kept_overlay: overlays.KeptOverlay | None
 
     @property
     def files(self) -> list[str]:
         """What the overlay replaces or adds, by the paths in the tree."""
-        return [f"{PACKAGE}/{path}" for path in self.record.patched]
+        return [f"{overlays.PACKAGE}/{path}" for path in self.record.patched]
 
 
 def patched_run(
@@ -88,28 +79,28 @@ def patched_run(
     environment = _without_overlays(inherited())
     command = find_command(words, environment) if words else None
     base = _python(command, python, environment)
-    job = _selected(context, request)
+    job = _select(context, request)
     record = recall(context, job, base, environment)
     _require_trust(context, job, is_known=record is not None)
-    kept = _opened(context, record) if record is not None and make else None
-    if record is None or (make and kept is None):
+    kept_overlay = _open(context, record) if record is not None and make else None
+    if record is None or (make and kept_overlay is None):
         # What was found before needs neither the tree nor libcst.
         from vpatch.commands.run.decision import decided  # noqa: PLC0415
 
         record, made_of = decided(context, job, base, environment)
         remember(context, job, base, environment, record)
         if make:
-            kept = make_kept(context.cache.folder, made_of, context.progress)
+            kept_overlay = overlays.make_kept(context.cache.folder, made_of, context.progress)
     if command is not None and command.python == base:
         refuse_shadow(command.first, record.package)
-    folder = overlay_folder(context.cache.folder, record.overlay)
-    folders = str(packages_of(folder)), environment.get("PYTHONPATH")
+    folder = overlays.overlay_folder(context.cache.folder, record.overlay)
+    folders = str(overlays.packages_of(folder)), environment.get("PYTHONPATH")
     variables = {"PYTHONPATH": os.pathsep.join(filter(None, folders))}
     if _writes_bytecode(record, environment):
         variables["PYTHONPYCACHEPREFIX"] = str(context.cache.answers("bytecode"))
-    is_made = kept is not None or patched_as_made(folder, record.patched)
+    is_made = kept_overlay is not None or overlays.patched_as_made(folder, record.patched)
     return PatchedRun(
-        command, base, record, folder, is_made, variables, environment | variables, kept
+        command, base, record, folder, is_made, variables, environment | variables, kept_overlay
     )
 
 
@@ -120,27 +111,27 @@ def _python(
         return find_python(typed, environment)
     if command is not None and command.is_python and command.python is not None:
         return command.python
-    found = default_python(environment)
-    if found is None:
+    default = default_python(environment)
+    if default is None:
         raise UsageError(
             "the command is not one of a Python, and the PATH has no python3",
             where=None if command is None else str(command.program),
             hint="say whose vLLM it uses: --python PYTHON",
             code="engine.no-python",
         )
-    return found
+    return default
 
 
-def _selected(context: Context, request: selection.Request) -> selection.Selection:
-    found = selection.resolve(request, context.library)
-    names = ", ".join(job.spec.tree for job in found)
+def _select(context: Context, request: selection.Request) -> selection.Selection:
+    jobs = selection.resolve(request, context.library)
+    names = ", ".join(job.spec.tree for job in jobs)
     if names != "vllm":
         raise UsageError(
             f"vpatch run patches vLLM alone, and this is {names}",
             hint="name a recipe with vLLM alone, or build an image: vpatch build-image",
             code="engine.several-trees",
         )
-    (job,) = found
+    (job,) = jobs
     if not isinstance(job.spec, PypiSpec):
         raise UsageError(
             "only a release can be compared with an installed vLLM, and this is another source",
@@ -170,13 +161,13 @@ def _require_trust(context: Context, job: selection.Selection, *, is_known: bool
         raise combine(errors)
 
 
-def _opened(context: Context, record: RunRecord) -> KeptOverlay | None:
+def _open(context: Context, record: RunRecord) -> overlays.KeptOverlay | None:
     """Open the overlay of a record, unless it is not there, or its patched files are others."""
-    found = open_overlay(context.cache.folder, record.overlay, context.progress)
-    if found is not None and not patched_as_made(found.folder, record.patched):
-        found.lock.release()
+    overlay = overlays.open_overlay(context.cache.folder, record.overlay, context.progress)
+    if overlay is not None and not overlays.patched_as_made(overlay.folder, record.patched):
+        overlay.lock.release()
         return None
-    return found
+    return overlay
 
 
 def _writes_bytecode(record: RunRecord, environment: Mapping[str, str]) -> bool:
@@ -184,14 +175,14 @@ def _writes_bytecode(record: RunRecord, environment: Mapping[str, str]) -> bool:
 
     Nobody has it elsewhere for nothing: all that is imported is compiled once more then.
     """
-    told = ("PYTHONDONTWRITEBYTECODE", "PYTHONPYCACHEPREFIX")
-    return not any(map(environment.get, told)) and os.access(record.package.parent, os.W_OK)
+    variables = ("PYTHONDONTWRITEBYTECODE", "PYTHONPYCACHEPREFIX")
+    return not any(map(environment.get, variables)) and os.access(record.package.parent, os.W_OK)
 
 
 def _without_overlays(environment: dict[str, str]) -> dict[str, str]:
     """Leave out overlays that an outer `vpatch run` has put there, or --print-env."""
     entries = environment.get("PYTHONPATH", "").split(os.pathsep)
-    kept = os.pathsep.join(entry for entry in entries if not is_overlay(entry))
-    if kept:
-        return environment | {"PYTHONPATH": kept}
+    others = os.pathsep.join(entry for entry in entries if not overlays.is_overlay(entry))
+    if others:
+        return environment | {"PYTHONPATH": others}
     return {name: value for name, value in environment.items() if name != "PYTHONPATH"}

@@ -11,7 +11,7 @@ from vpatch.commands.status.usecase import StatusRow, status
 from vpatch.console import render
 from vpatch.console.options import json_option, library_options, source_options, strict_option
 from vpatch.console.result import CommandResult
-from vpatch.errors import ExitCode, UsageError
+from vpatch.errors import ConflictingOptionsError, ExitCode
 from vpatch.planning.telling import told_in_full
 from vpatch.util.wrapping import line_width
 
@@ -54,10 +54,8 @@ def command(
     Ends with 1 if a patch cannot be applied, or if the code contradicts what a patch declares.
     """
     if every and request.vllm:
-        raise UsageError(
-            "--all and --vllm both name releases",
-            hint="give one of the two",
-            code="cli.conflicting-options",
+        raise ConflictingOptionsError(
+            "--all and --vllm both name releases", hint="give one of the two"
         )
     listed = list(dict.fromkeys(request.vllm.split(","))) if request.vllm else [None]
     patches = (why,) if why else request.patches
@@ -75,7 +73,10 @@ def command(
         render.print_pin(rows[0].plan.pin, _chosen(rows[0]))
         render.print_decisions(rows[0].plan.decisions)
     else:
-        _print_matrix(rows)
+        from vpatch.commands.status.table import matrix_lines  # noqa: PLC0415 - rich's tables load slowly
+
+        for line in matrix_lines(rows, line_width()):
+            click.echo(line)
     if not why:
         _note_unrecorded(context, rows)
     return code
@@ -83,8 +84,7 @@ def command(
 
 def _note_unrecorded(context: Context, rows: list[StatusRow]) -> None:
     decisions = [d for row in rows for d in row.plan.decisions]
-    shaped = [d for d in decisions if d.shape is not None and not d.shape.is_on_record]
-    ids = sorted({d.patch.id for d in shaped})
+    ids = sorted({d.patch.id for d in decisions if d.shape and not d.shape.is_on_record})
     if ids:
         context.progress.note(
             f"not on record for any code: {', '.join(ids)} (vpatch test --record)"
@@ -106,10 +106,3 @@ def _explain(rows: list[StatusRow]) -> None:
             render.print_told(told_in_full(decision, row.plan.pin.tree), 2, line_width())
             for line in row.diffs.get(decision.patch.id, ()):
                 click.echo(f"    {line}".rstrip())
-
-
-def _print_matrix(rows: list[StatusRow]) -> None:
-    from vpatch.commands.status.table import matrix_lines  # noqa: PLC0415 - rich's tables load slowly
-
-    for line in matrix_lines(rows, line_width()):
-        click.echo(line)

@@ -31,30 +31,30 @@ MARKS = {
 
 def matrix_lines(rows: Sequence[StatusRow], width: int) -> Iterator[str]:
     """The lines of the tables of patches, the legend and the remarks; see `table_lines`."""
-    columns = [
-        Column(row.plan.pin, {d.patch.id: _cell(d, row) for d in _by_id(row)}) for row in rows
-    ]
+    columns = [Column(row.plan.pin, _cells(row)) for row in rows]
     yield from table_lines(columns, width)
     decisions = [d for row in rows for d in row.plan.decisions]
     counts = Counter(d.state for d in decisions)
-    found = [(state, symbol) for state, symbol in SYMBOLS.items() if counts[state]]
-    legend = [Text.assemble((s, COLOURS[state]), f" {state} {counts[state]}") for state, s in found]
+    present = [(state, symbol) for state, symbol in SYMBOLS.items() if counts[state]]
+    legend = [
+        Text.assemble((s, COLOURS[state]), f" {state} {counts[state]}") for state, s in present
+    ]
     yield from legend_lines(legend, width)
     for remark in remarks(rows):
         yield from wrapped(remark, width)
     marks = {_mark(d, row) for row in rows for d in row.plan.decisions}
     since = next((row.since for row in rows if row.since), "")
-    for mark, said in MARKS.items():
+    for mark, meaning in MARKS.items():
         if mark in marks:
-            yield from wrapped(said.format(since=since), width)
+            yield from wrapped(meaning.format(since=since), width)
 
 
-def _by_id(row: StatusRow) -> list[Decision]:
-    return sorted(row.plan.decisions, key=lambda decision: decision.patch.id)
-
-
-def _cell(decision: Decision, row: StatusRow) -> Text:
-    return Text(SYMBOLS[decision.state] + _mark(decision, row), style=COLOURS[decision.state])
+def _cells(row: StatusRow) -> dict[str, Text]:
+    """The cells of a tree, by the ids of the patches, in their order."""
+    return {
+        d.patch.id: Text(SYMBOLS[d.state] + _mark(d, row), style=COLOURS[d.state])
+        for d in sorted(row.plan.decisions, key=lambda decision: decision.patch.id)
+    }
 
 
 def _mark(decision: Decision, row: StatusRow) -> str:

@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 
     from vpatch.planning.plan import FindingsFor
     from vpatch.planning.state import Decision, Plan
-    from vpatch.source.entry import CachedTree
     from vpatch.workspace.context import Context
 
 
@@ -71,26 +70,26 @@ def status(
         trees = request.trees if number == 0 else ()
         asked = replace(request, vllm=version, trees=trees)
         # The question is what the library means for a version, not what a recipe takes of it.
-        found = selection.resolve(asked, context.library, whole_library=True)
-        for job in found if number == 0 else found[:1]:
+        selections = selection.resolve(asked, context.library, whole_library=True)
+        for job in selections if number == 0 else selections[:1]:
             slow |= dict.fromkeys(reasons_to_decide_anew(job.patches))
             jobs.append((job, version is not None))
     for reason in slow:
         context.progress.note(reason)
     if located or explained:
-        rows = [_told(context, job, moved, explained=explained) for job, moved in jobs]
-        return _compared(context, request, rows)
-    # What a table does not show need not be found.
-    findings_for: FindingsFor = "stopping" if len(jobs) == 1 else "none"
-    plans = plans_for(context, [job for job, _ in jobs], findings_for=findings_for)
-    rows = [
-        StatusRow(made, job.recipe, moved, job.strict)
-        for (job, moved), made in zip(jobs, plans, strict=True)
-    ]
-    return _compared(context, request, rows)
+        rows = [_located_row(context, job, moved, explained=explained) for job, moved in jobs]
+    else:
+        # What a table does not show need not be found.
+        findings_for: FindingsFor = "stopping" if len(jobs) == 1 else "none"
+        plans = plans_for(context, [job for job, _ in jobs], findings_for=findings_for)
+        rows = [
+            StatusRow(plan, job.recipe, moved, job.strict)
+            for (job, moved), plan in zip(jobs, plans, strict=True)
+        ]
+    return _compare_with_pinned(context, request, rows)
 
 
-def _compared(
+def _compare_with_pinned(
     context: Context, request: selection.Request, rows: list[StatusRow]
 ) -> list[StatusRow]:
     """Compare the code of each patch with that in the vLLM that the recipe pins, if it is shown."""
@@ -122,16 +121,9 @@ def _compared(
 
 def _code(decision: Decision) -> Counter[tuple[str, str]]:
     """The definitions that a patch reads, in whatever file."""
-    found = decision.shape.definitions if decision.shape else {}
+    definitions = decision.shape.definitions if decision.shape else {}
     # A statement has no name, and a file that is not Python has one definition.
-    return Counter((plain_name(key), digest) for key, digest in found.items())
-
-
-def _diffs(context: Context, made: Plan, tree: CachedTree) -> dict[str, tuple[str, ...]]:
-    # What is remembered needs no libcst, which takes 0.3 s to import.
-    from vpatch.commands.status.shape_diff import shape_diff  # noqa: PLC0415
-
-    return {d.patch.id: tuple(shape_diff(context, d, tree)) for d in made.decisions}
+    return Counter((plain_name(key), digest) for key, digest in definitions.items())
 
 
 def remarks(rows: Sequence[StatusRow]) -> list[str]:
@@ -142,25 +134,27 @@ def remarks(rows: Sequence[StatusRow]) -> list[str]:
         for decision in row.plan.decisions:
             reason = decision.reason if decision.state.stops else None
             for text in filter(None, (decision.disagreement, reason)):
-                said = decision.patch.id, pin.tree, text.replace(f" in {pin.label}", "")
-                versions.setdefault(said, []).append(pin.label.removeprefix(f"{pin.tree}-"))
+                key = decision.patch.id, pin.tree, text.replace(f" in {pin.label}", "")
+                versions.setdefault(key, []).append(pin.label.removeprefix(f"{pin.tree}-"))
     return [
         f"{patch_id} in {tree} {', '.join(those)}: {text}"
         for (patch_id, tree, text), those in versions.items()
     ]
 
 
-def _told(
+def _located_row(
     context: Context,
     job: selection.Selection,
     moved: bool,  # noqa: FBT001
     *,
     explained: bool,
 ) -> StatusRow:
-    # As above.
-    from vpatch.planning.plan import plan  # noqa: PLC0415
+    # What is remembered needs no libcst, which takes 0.3 s to import.
+    from vpatch.commands.status.shape_diff import shape_diff  # noqa: PLC0415
+    from vpatch.planning.plan import plan as plan_anew  # noqa: PLC0415
 
     with context.tree(job.spec, job.expected_digest) as tree:
-        made = plan(job.patches, tree, findings_for="all", alone=job.alone)
-        diffs = _diffs(context, made, tree) if explained else {}
-    return StatusRow(made, job.recipe, moved, job.strict, diffs)
+        plan = plan_anew(job.patches, tree, findings_for="all", alone=job.alone)
+        explaining = plan.decisions if explained else ()
+        diffs = {d.patch.id: tuple(shape_diff(context, d, tree)) for d in explaining}
+    return StatusRow(plan, job.recipe, moved, job.strict, diffs)

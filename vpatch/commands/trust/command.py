@@ -12,9 +12,9 @@ from vpatch.commands.trust.usecase import paths_to_trust, revoke_trust, trust_pa
 from vpatch.console.options import json_option, open_context
 from vpatch.console.output import style
 from vpatch.console.result import CommandResult
-from vpatch.errors import ExitCode, UsageError
+from vpatch.errors import ConflictingOptionsError, ExitCode
 from vpatch.github.tokens import host_named
-from vpatch.trust.store import Content, Store, default_folder
+from vpatch.trust.store import Store, default_folder
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -64,11 +64,7 @@ def command(
     a real vLLM runs for this project.
     """
     if sum((show, listing, revoke)) > 1 or (listing and (paths or hosts)):
-        raise UsageError(
-            "these options exclude each other",
-            hint="give one of them",
-            code="cli.conflicting-options",
-        )
+        raise ConflictingOptionsError("these options exclude each other", hint="give one of them")
     context = open_context()
     store = Store(default_folder())
     if listing:
@@ -77,20 +73,26 @@ def command(
     if revoke:
         roots = paths or (() if hosts else (context.project.folder,))
         return _revoke(store, roots, names, as_json=as_json)
-    told = trust_paths(context, store, paths_to_trust(context, paths, hosts), record=not show)
+    trusted = trust_paths(context, store, paths_to_trust(context, paths, hosts), record=not show)
     for host in names if not show else ():
         store.add("host", host, "")
     if as_json:
         shown = [
             TrustedPathOutput(path=path, state=state, digest=one.digest, files=one.digests)
-            for path, state, one in told
+            for path, state, one in trusted
         ]
         return CommandResult(TrustOutput(paths=shown, hosts=names, records=[]))
-    for path, state, content in told:
-        _print(path, state, content)
+    for path, state, content in trusted:
+        label = style(state, fg=_COLOURS[state])
+        click.echo(f"{label}  {_name(str(path))}  {_short(content.digest)}")
+        for file, digest in content.digests.items():
+            click.echo(f"  {digest[:_DIGITS]}  {_name(file)}")
     for host in names:
         click.echo(f"{'would be trusted' if show else 'trusted'}  host {host}")
-    _print_end(len(told) + len(names), show=show)
+    if show:
+        click.echo("nothing was recorded; without --show it is")
+    else:
+        click.echo(f"{len(trusted) + len(names)} recorded in {default_folder()}")
     return ExitCode.CLEAN
 
 
@@ -117,20 +119,6 @@ def _revoke(
     if not gone:
         click.echo("nothing there was trusted")
     return ExitCode.CLEAN
-
-
-def _print(path: Path, state: State, content: Content) -> None:
-    label = style(state, fg=_COLOURS[state])
-    click.echo(f"{label}  {_name(str(path))}  {_short(content.digest)}")
-    for file, digest in content.digests.items():
-        click.echo(f"  {digest[:_DIGITS]}  {_name(file)}")
-
-
-def _print_end(count: int, *, show: bool) -> None:
-    if show:
-        click.echo("nothing was recorded; without --show it is")
-    else:
-        click.echo(f"{count} recorded in {default_folder()}")
 
 
 def _name(text: str) -> str:

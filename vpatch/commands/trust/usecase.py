@@ -21,9 +21,7 @@ if TYPE_CHECKING:
 def paths_to_trust(context: Context, paths: Sequence[Path], hosts: Sequence[str]) -> list[Path]:
     if hosts and not paths:
         return []
-    chosen: list[Path] = []
-    for path in paths or (context.project.folder,):
-        chosen += _items(path)
+    chosen = (one for path in paths or (context.project.folder,) for one in _items(path))
     return list(dict.fromkeys(chosen))
 
 
@@ -37,14 +35,14 @@ def trust_paths(
     """
     # Read everything before the first record: an error must not leave half of it trusted.
     contents = [(path, content_of(path)) for path in paths]
-    told: list[tuple[Path, State, Content]] = []
+    trusted: list[tuple[Path, State, Content]] = []
     for path, content in contents:
         state = context.trust.state(path, content)
         if state != "shipped" and record:
             store.add("path", str(path.resolve()), content.digest)
             state = "trusted"
-        told.append((path, state, content))
-    return told
+        trusted.append((path, state, content))
+    return trusted
 
 
 def revoke_trust(store: Store, paths: Sequence[Path], hosts: Sequence[str]) -> list[TrustRecord]:
@@ -66,12 +64,12 @@ def _items(path: Path) -> Iterator[Path]:
     if path.is_file() or (path / DECLARATION).is_file():
         yield path
         return
-    found = find_library(path.absolute()).code
-    if not found:
+    code = find_library(path.absolute()).code
+    if not code:
         raise UsageError(
             "this folder has no patches, recipes or targets of its own",
             where=str(path),
             hint="name the folder of a project or of a patch",
             code="trust.nothing-to-trust",
         )
-    yield from found
+    yield from code

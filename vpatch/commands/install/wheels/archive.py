@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Self
 
 from vpatch.errors import VpatchError
 from vpatch.util.os_errors import path_or_machine_error
+from vpatch.util.plural import shortened
 from vpatch.util.untrusted import LARGEST_FILE, plain_path
 
 if TYPE_CHECKING:
@@ -71,7 +72,7 @@ class WheelArchive:
         try:
             self._file = path.open("rb")
         except OSError as error:
-            raise path_or_machine_error(error) or self._damaged(str(error)) from error
+            raise path_or_machine_error(error) or self._damage_error(str(error)) from error
         try:
             self.members: Mapping[str, WheelMember] = self._members()
         except BaseException:
@@ -113,9 +114,9 @@ class WheelArchive:
                 crc = zlib.crc32(content, crc)
                 yield content
         except zlib.error as error:
-            raise self._damaged(f"{info.filename} cannot be unpacked: {error}") from error
+            raise self._damage_error(f"{info.filename} cannot be unpacked: {error}") from error
         if (size, crc) != (info.file_size, info.CRC) or not (stored or unpack.eof):
-            raise self._damaged(f"{info.filename} has other bytes than the zip file says")
+            raise self._damage_error(f"{info.filename} has other bytes than the zip file says")
 
     def read(self, name: str) -> bytes:
         """Return the content of a member, which must be there."""
@@ -136,15 +137,15 @@ class WheelArchive:
             wanted = min(size, member.end - place)
             piece = os.pread(self._file.fileno(), wanted, place)
             if len(piece) != wanted:
-                raise self._damaged(f"{member.info.filename} is cut off")
+                raise self._damage_error(f"{member.info.filename} is cut off")
             yield piece
 
     def _members(self) -> dict[str, WheelMember]:
         try:
-            with zipfile.ZipFile(self._file) as found:
-                infos, end = found.infolist(), found.start_dir
+            with zipfile.ZipFile(self._file) as archive:
+                infos, end = archive.infolist(), archive.start_dir
         except (zipfile.BadZipFile, NotImplementedError, ValueError, struct.error) as error:
-            raise self._damaged(f"it is not a zip file: {error}") from error
+            raise self._damage_error(f"it is not a zip file: {error}") from error
         members: dict[str, WheelMember] = {}
         problems: dict[str, str] = {}
         for info in infos:
@@ -171,10 +172,10 @@ class WheelArchive:
         """Where the bytes of a member begin: its own header says how long it is."""
         # Of a file that was cut off at its beginning, zipfile gives a negative place.
         if info.header_offset < 0:
-            raise self._damaged(f"{info.filename} begins before the file")
+            raise self._damage_error(f"{info.filename} begins before the file")
         header = os.pread(self._file.fileno(), _HEADER, info.header_offset)
         if len(header) != _HEADER or not header.startswith(_SIGNATURE):
-            raise self._damaged(f"{info.filename} has no header")
+            raise self._damage_error(f"{info.filename} has no header")
         name_length, extra_length = struct.unpack("<HH", header[26:30])
         name = os.pread(self._file.fileno(), name_length, info.header_offset + _HEADER)
         if name != info.orig_filename.encode(
@@ -183,7 +184,7 @@ class WheelArchive:
             raise self._unsafe(info.filename, "its header has another name")
         return info.header_offset + _HEADER + int(name_length) + int(extra_length)
 
-    def _damaged(self, what: str) -> DamagedWheelError:
+    def _damage_error(self, what: str) -> DamagedWheelError:
         return DamagedWheelError(what, where=str(self.path), hint="download the wheel again")
 
     def refuse(self, problems: Mapping[str, str]) -> None:
@@ -195,9 +196,8 @@ class WheelArchive:
         if not problems:
             return
         (name, reason), *others = problems.items()
-        more = "".join(f"\n    {one[:_LONGEST]!r}: {why}" for one, why in others[:_SHOWN])
-        if len(others) > _SHOWN:
-            more += f"\n    and {len(others) - _SHOWN} more"
+        lines = [f"{one[:_LONGEST]!r}: {why}" for one, why in others]
+        more = "".join(f"\n    {line}" for line in shortened(lines, _SHOWN))
         raise self._unsafe(name, reason + more)
 
     def _unsafe(self, name: str, reason: str) -> UnsafeWheelError:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from packaging.version import InvalidVersion, Version
+from packaging.version import Version
 
 from vpatch.commands.install.contents import problems_of
 from vpatch.commands.install.metadata import with_version
@@ -18,6 +18,7 @@ from vpatch.commands.install.wheels.names import (
     patched_version,
 )
 from vpatch.commands.install.wheels.record import (
+    RecordRow,
     WheelRecordError,
     parse_record,
     record_text,
@@ -28,6 +29,7 @@ from vpatch.errors import UsageError
 from vpatch.util.digest import digest_of
 from vpatch.util.files import replace_file
 from vpatch.util.os_errors import cannot_write
+from vpatch.util.plural import listed
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -35,13 +37,11 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from vpatch.commands.install.layout import LaidOver
-    from vpatch.commands.install.wheels.archive import WheelArchive, WheelMember
+    from vpatch.commands.install.wheels.archive import WheelArchive
     from vpatch.commands.install.wheels.names import WheelName
-    from vpatch.commands.install.wheels.record import RecordRow
 
 _METADATA = "METADATA"
 _RECORD = "RECORD"
-_SHOWN = 10
 _HINT = "download the original wheel of that release again, or name another one with --wheel"
 # What a build writes anew; the release's archive has one of another build.
 _GENERATED = "vllm/_version.py"
@@ -87,8 +87,8 @@ class OfficialWheel:
         self.rows: Mapping[str, RecordRow] = parse_record(archive.read(record), self.where)
         self._compare_lists()
         paths = {p for p in laid.changes if p in archive.members}
-        found = {path: f"sha256:{archive.sha256_of(path)}" for path in sorted(paths)}
-        laid.refuse_others({p: found.get(p) for p in laid.changes}, self.where, _HINT)
+        digests = {path: f"sha256:{archive.sha256_of(path)}" for path in sorted(paths)}
+        laid.refuse_others({p: digests.get(p) for p in laid.changes}, self.where, _HINT)
         self.other_files: tuple[str, ...] = tuple(
             path
             for path, row in self.rows.items()
@@ -109,13 +109,10 @@ class OfficialWheel:
             pairs = zip(names, digests, strict=True)
             wrong = [n for n, sha256 in pairs if self.rows[n].sha256 != f"sha256:{sha256}"]
         if wrong:
-            raise self._wrong(f"RECORD has another digest of {_listed(sorted(wrong))}")
+            raise self._wrong(f"RECORD has another digest of {listed(sorted(wrong))}")
 
     def _refuse_another(self, laid: LaidOver) -> None:
-        try:
-            version = Version(self.name.version)
-        except InvalidVersion as error:  # a name that parses has one
-            raise AssertionError from error
+        version = Version(self.name.version)
         if not is_vllm(self.name.distribution):
             raise UsageError(
                 f"it is a wheel of {self.name.distribution}, not of vLLM",
@@ -143,18 +140,18 @@ class OfficialWheel:
         members = {n: m for n, m in self.archive.members.items() if not n.endswith("/")}
         unlisted = sorted(members.keys() - self.rows.keys())
         if unlisted:
-            raise self._wrong(f"RECORD does not list {_listed(unlisted)}")
+            raise self._wrong(f"RECORD does not list {listed(unlisted)}")
         missing = sorted(self.rows.keys() - members.keys())
         if missing:
-            raise self._wrong(f"RECORD lists {_listed(missing)}, and the wheel does not have it")
+            raise self._wrong(f"RECORD lists {listed(missing)}, and the wheel does not have it")
         own = f"{self.name.info}/{_RECORD}"
         bare = sorted(name for name in members if name != own and self.rows[name].sha256 is None)
         if bare:
-            raise self._wrong(f"RECORD has no sha256 digest of {_listed(bare)}")
+            raise self._wrong(f"RECORD has no sha256 digest of {listed(bare)}")
         sizes = {name: str(member.info.file_size) for name, member in members.items()}
         wrong = sorted(name for name in members if self.rows[name].size not in {"", sizes[name]})
         if wrong:
-            raise self._wrong(f"RECORD has another size of {_listed(wrong)}")
+            raise self._wrong(f"RECORD has another size of {listed(wrong)}")
 
     def _wrong(self, what: str) -> WheelRecordError:
         return WheelRecordError(what, where=self.where, hint=_HINT)
@@ -172,7 +169,7 @@ def make_wheel(
         VpatchError: the folder cannot be written, or `verified` ended with that error.
     """
     version = patched_version(official.name.version, laid.lock)
-    name = official.name.patched(version)
+    name = replace(official.name, version=version)
     target, beside = output / str(name), output / f"{name}{STATEMENT}"
     try:
         output.mkdir(parents=True, exist_ok=True)
@@ -218,32 +215,24 @@ def _write(writer: WheelWriter, official: OfficialWheel, laid: LaidOver, name: W
     rows = {path: row for path, row in official.rows.items() if path != record}
     for path, content in new.items():
         rows[path] = row_of(path, digest_of(content), len(content))
-    renamed = {path: _renamed(path, old, name) for path in [*archive.members, *rows]}
+    renamed = {path: _rename(path, old, name) for path in [*archive.members, *rows]}
     for path, member in archive.members.items():
         if path in new:
-            writer.add(renamed[path], new.pop(path), _mode(member))
+            # Some build tools give none.
+            mode = (member.info.external_attr >> 16) & 0o777 or 0o644
+            writer.add(renamed[path], new.pop(path), mode)
         elif path != record:
             writer.copy(archive, member, renamed[path])
     for path, content in new.items():
         writer.add(renamed[path], content)
     own = f"{name.info}/{_RECORD}"
-    lines = [type(row)(renamed[path], row.digest, row.size) for path, row in rows.items()]
-    writer.add(own, record_text([*lines, type(lines[0])(own, "", "")]), 0o664)
+    lines = [replace(row, path=renamed[path]) for path, row in rows.items()]
+    writer.add(own, record_text([*lines, RecordRow(own, "", "")]), 0o664)
 
 
-def _mode(member: WheelMember) -> int:
-    # Some build tools give none.
-    return (member.info.external_attr >> 16) & 0o777 or 0o644
-
-
-def _renamed(path: str, old: WheelName, new: WheelName) -> str:
+def _rename(path: str, old: WheelName, new: WheelName) -> str:
     """A path with the folders that have the version in their names."""
     for before, after in ((old.info, new.info), (old.data, new.data)):
         if path.startswith(f"{before}/"):
             return f"{after}{path.removeprefix(before)}"
     return path
-
-
-def _listed(names: list[str]) -> str:
-    more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
-    return ", ".join(names[:_SHOWN]) + more

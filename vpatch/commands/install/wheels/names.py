@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from packaging.utils import canonicalize_name, parse_wheel_filename
@@ -38,9 +38,6 @@ class WheelName:
     def data(self) -> str:
         """The folder of files that belong elsewhere, where a wheel has some."""
         return f"{self.distribution}-{self.version}.data"
-
-    def patched(self, version: str) -> WheelName:
-        return replace(self, version=version)
 
 
 def parse_wheel_name(text: str) -> WheelName:
