@@ -20,8 +20,6 @@ from vpatch.commands.bench.schema import (
     SCHEMA_VERSION,
     BenchRecord,
     ClientRecord,
-    EngineRecord,
-    ImageRecord,
     MachineRecord,
     ModelRecord,
     NodeRecord,
@@ -29,6 +27,7 @@ from vpatch.commands.bench.schema import (
     Side,
 )
 from vpatch.errors import VpatchError
+from vpatch.evidence.records import RunEngine, RunImage
 from vpatch.evidence.store import LOGS
 from vpatch.harness.machine import this_machine
 from vpatch.runs.cluster_nodes import WantedNode
@@ -257,14 +256,14 @@ class BenchOnCluster:
             inherited={} if image else inherited,
             digest=side.digest,
             subject=side.subject,
-            engine=EngineRecord(
+            engine=RunEngine(
                 kind=nodes[node] if node is not None else side.trees.kind or run.kind,
                 vllm=side.trees.version,
             ),
             nodes=list(nodes),
         )
         if image is not None:
-            record.image = ImageRecord.model_validate(image)
+            record.image = RunImage.model_validate(image)
         return record.model_copy(update={"point": dict(side.point)}) if side.point else record
 
 

@@ -10,19 +10,13 @@ from typing import TYPE_CHECKING, Literal, cast
 
 from vpatch.commands.bench.cells import LETTERS
 from vpatch.commands.bench.run import Answering, Opened
-from vpatch.commands.bench.schema import (
-    EngineRecord,
-    ImageRecord,
-    MachineRecord,
-    Server,
-    Side,
-    TreeRecord,
-)
+from vpatch.commands.bench.schema import MachineRecord, Server, Side, TreeRecord
 from vpatch.commands.bench.servers import look_at
 from vpatch.declare.smoke import Needs
 from vpatch.engine.kinds import KINDS
 from vpatch.errors import UsageError
 from vpatch.evidence.documents import document_of
+from vpatch.evidence.records import RunEngine, RunImage
 from vpatch.evidence.subject import (
     digest_of_subject,
     subject_trees,
@@ -336,10 +330,10 @@ class Opening:
             inherited={} if target.image else inherited(),
             digest=digest_of_trees(subject),
             subject=subject,
-            engine=EngineRecord(kind=target.kind, vllm=target.version),
+            engine=RunEngine(kind=target.kind, vllm=target.version),
         )
         if target.image:
-            described.image = ImageRecord.model_validate(target.image)
+            described.image = RunImage.model_validate(target.image)
         return Opened(target, described)
 
     def _machine_record(self) -> MachineRecord:
