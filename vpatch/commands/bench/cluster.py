@@ -6,7 +6,7 @@ What is compared with k = 0 then runs on one node, in alternating order.
 from __future__ import annotations
 
 import re
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
@@ -244,7 +244,7 @@ class BenchOnCluster:
         side, nodes = self.request.sides[number], self.nodes[number]
         node, image = next(iter(nodes), None), side.trees.image
         if node is None:
-            machine = MachineRecord.model_validate(asdict(this_machine()))
+            machine = MachineRecord.model_validate(this_machine(), from_attributes=True)
             inherited: dict[str, str] = {}
         else:
             machine, inherited = self.machines[node].machine, self.machines[node].inherited

@@ -27,7 +27,8 @@ from vpatch.commands.bench.schema import (
 from vpatch.errors import UnavailableError, UsageError, VpatchError
 from vpatch.evidence.store import LOGS
 from vpatch.harness.models import PreparedModel, prepare
-from vpatch.harness.sandbox import run_in
+from vpatch.harness.sandbox import lay_over, run_in
+from vpatch.harness.target import new_folder
 from vpatch.util.home import expanded
 from vpatch.util.os_errors import cannot_write
 from vpatch.util.scratch import scratch_folder
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
 
     from vpatch.commands.bench.servers import RunningServer
     from vpatch.declare.bench import Bench
+    from vpatch.engine.environment import Engine
     from vpatch.harness.sandbox import Sandbox
     from vpatch.harness.target import ExecutionTarget
     from vpatch.progress import Progress
@@ -59,23 +61,45 @@ class Opened:
     target: ExecutionTarget
     described: Side
 
+    @property
+    def vllm(self) -> str:
+        """The version of the vLLM that can send loads."""
+        return self.target.version
+
+    def client(self, work: Path) -> Sandbox:
+        """Make the sandbox that sends loads, in a folder below `work`."""
+        return self.target.sandbox("after", work, "client")
+
 
 @dataclass(frozen=True)
 class Answering:
-    """A side whose servers were there before; prompts are made with a tokenizer, in a folder."""
+    """A side whose servers were there before; prompts are made with a tokenizer, in a folder.
+
+    `engine` is there for its `vllm bench serve` alone.
+    """
 
     servers: Sequence[RunningServer]
     described: Side
     tokenizer: Path
+    engine: Engine
+
+    @property
+    def vllm(self) -> str:
+        """The version of the vLLM that can send loads."""
+        return self.engine.version
+
+    def client(self, work: Path) -> Sandbox:
+        """Make the sandbox that sends loads, in a folder below `work`."""
+        return lay_over(self.engine, [{}], new_folder(work, "client"))
 
 
 @dataclass(frozen=True)
 class BenchRequest:
-    """A benchmark to make. `client` makes the sandbox that sends the loads, below a folder.
+    """A benchmark to make. The first side's vLLM sends the loads of all.
 
     `datasets` has the digests of the files that prompts come from, by the names of their shapes;
-    `vllm` is the version that it has; `asked` is what the command line said; `port` is for the
-    servers that are started. `digests` is the cache's folder that remembers digests of large files.
+    `asked` is what the command line said; `port` is for the servers that are started. `digests` is
+    the cache's folder that remembers digests of large files.
     """
 
     name: str
@@ -83,8 +107,6 @@ class BenchRequest:
     plan: Bench
     datasets: Mapping[str, str]
     sides: Sequence[Opened | Answering]
-    client: Callable[[Path], Sandbox]
-    vllm: str
     port: int | None = None
     digests: Path | None = None
 
@@ -136,7 +158,7 @@ def run(
             name=request.name,
             made=timestamp,
             asked=dict(request.asked),
-            client=ClientRecord(vllm=request.vllm),
+            client=ClientRecord(vllm=request.sides[0].vllm),
             models=models or _served_models(request),
             datasets=dict(request.datasets),
             plan=_known_plan(request),
@@ -248,16 +270,15 @@ def _prepare(
 ) -> tuple[BenchContext, list[list[BenchCell]], dict[str, PreparedModel]]:
     """Return where it all runs, the cells of each side, and the checkpoints."""
     plan = request.plan
-    models = work / "models"
-    models.mkdir()
-    client = request.client(work / "client")
+    client = request.sides[0].client(work)
     if any(shape.path for shape in plan.shapes):
         _refuse_without_reader(client, work)
     checkpoints = {}
     if isinstance(request.sides[0], Opened):
         task = progress.start(f"Preparing {', '.join(plan.models)}")
+        folder = new_folder(work, "models")
         checkpoints = {
-            name: prepare(name, model, client, models, request.digests)
+            name: prepare(name, model, client, folder, request.digests)
             for name, model in plan.models.items()
         }
         task.done()

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import os
-from dataclasses import asdict, dataclass, replace
-from functools import partial
+from dataclasses import dataclass, replace
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Literal, cast
 
@@ -24,7 +23,7 @@ from vpatch.evidence.subject import (
     subject_trees_of_records,
 )
 from vpatch.harness.models import ModelError, given, locate
-from vpatch.harness.sandbox import inherited, lay_over
+from vpatch.harness.sandbox import inherited
 from vpatch.runs.matrix import MatrixPoint, merged_needs
 from vpatch.runs.targets import (
     engine_here,
@@ -43,7 +42,7 @@ from vpatch.workspace import selection
 from vpatch.workspace.context import open_engine
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
     from contextlib import ExitStack
 
     from vpatch.commands.bench.plan import Overrides
@@ -53,13 +52,15 @@ if TYPE_CHECKING:
     from vpatch.engine.environment import Engine
     from vpatch.evidence.records import SubjectTree
     from vpatch.harness.machine import Machine
-    from vpatch.harness.sandbox import Sandbox
     from vpatch.harness.target import ExecutionTarget
     from vpatch.image.running import PatchedImage
     from vpatch.runs.matrix import RecipeMatrix
     from vpatch.runs.targets import PlannedTrees
     from vpatch.workspace.context import Context
     from vpatch.workspace.selection import Request, Selection
+
+    # The plan, the sides, and a title.
+    _Opened = tuple[Bench, Sequence[Opened | Answering], str]
 
 Kind = Literal["trees", "images", "servers"]
 _IMAGE, _PRISTINE = "image:", "pristine:"
@@ -79,17 +80,6 @@ class Subjects:
 
     kind: Kind
     sides: tuple[tuple[str, ...], ...]
-
-
-@dataclass(frozen=True)
-class Ready:
-    """All that a benchmark needs: `client` and `vllm` are those of a `BenchRequest`."""
-
-    bench: Bench
-    sides: Sequence[Opened | Answering]
-    client: Callable[[Path], Sandbox]
-    vllm: str
-    title: str
 
 
 @dataclass(frozen=True)
@@ -190,11 +180,12 @@ class Opening:
     stack: ExitStack
     matrix: RecipeMatrix | None = None
 
-    def open(self, subjects: Subjects) -> Ready:
+    def open(self, subjects: Subjects) -> _Opened:
+        """Open the sides for this machine; return plan, sides, and a title."""
         by_kind = {"trees": self._trees, "images": self._images, "servers": self._servers}
         return by_kind[subjects.kind](subjects.sides)
 
-    def _trees(self, sides: Sequence[Sequence[str]]) -> Ready:
+    def _trees(self, sides: Sequence[Sequence[str]]) -> _Opened:
         engine, kind = engine_here(self.context, self.engine, self.machine)
         if self.matrix is not None:
             notes: list[str] = []
@@ -208,7 +199,7 @@ class Opening:
             needed = bench.model_copy(update={"needs": merged_needs(bench.needs, point.needs)})
             self._refuse_missing(needed, kind, [release_asked(one.jobs) for one in points])
         opened = [self._opened_trees(point, engine) for point in points]
-        return self._ready(bench, opened, f"{recipe or opened[0].target.version}-{kind}")
+        return bench, opened, f"{recipe or opened[0].vllm}-{kind}"
 
     def _plan(self, points: Sequence[MatrixPoint]) -> tuple[Bench, str | None]:
         """The plan, and the name of the recipe whose trees are measured."""
@@ -296,7 +287,7 @@ class Opening:
         described = opened.described.model_copy(update={"point": point.names})
         return replace(opened, described=described)
 
-    def _images(self, sides: Sequence[Sequence[str]]) -> Ready:
+    def _images(self, sides: Sequence[Sequence[str]]) -> _Opened:
         images, plan, bench, files = self._look_at(name for (name,) in sides)
         first, _ = images[0]
         self._refuse_missing(bench, first.kind, [image.version for image, _ in images])
@@ -308,18 +299,7 @@ class Opening:
             target = image_target(image, docker, seen, gpus=bool(self.machine.gpus))
             subject = _trees(subject_trees_of_locks(*image.locks))
             opened.append(self._opened(_image_in_words(image), subject, target))
-        title = f"{first.lock.recipe or first.version}-{first.kind}-image"
-        return self._ready(bench, opened, title)
-
-    @staticmethod
-    def _ready(bench: Bench, sides: Sequence[Opened], title: str) -> Ready:
-        """The first side's vLLM sends the loads of all."""
-        target = sides[0].target
-
-        def client(workdir: Path) -> Sandbox:
-            return target.sandbox("after", workdir.parent, workdir.name)
-
-        return Ready(bench, sides, client, target.version, title)
+        return bench, opened, f"{first.lock.recipe or first.version}-{first.kind}-image"
 
     def _opened(self, what: str, subject: list[TreeRecord], target: ExecutionTarget) -> Opened:
         described = Side(
@@ -337,9 +317,9 @@ class Opening:
         return Opened(target, described)
 
     def _machine_record(self) -> MachineRecord:
-        return MachineRecord.model_validate(asdict(self.machine))
+        return MachineRecord.model_validate(self.machine, from_attributes=True)
 
-    def _servers(self, sides: Sequence[Sequence[str]]) -> Ready:
+    def _servers(self, sides: Sequence[Sequence[str]]) -> _Opened:
         """Servers that run: an engine is opened for its `vllm bench serve` alone."""
         # Its environment is that of a process here, and its files go to the servers.
         self.context.require_trust((), self.recipe)
@@ -364,8 +344,8 @@ class Opening:
         else:
             opened = self.context.own_engine(engine)
         (name,) = bench.models
-        answering = [self._answering(side, tokenizer) for side in looked_at]
-        return Ready(bench, answering, partial(_untouched, opened), opened.version, f"{name}-url")
+        answering = [self._answering(side, tokenizer, opened) for side in looked_at]
+        return bench, answering, f"{name}-url"
 
     def _tokenizer(self, server: RunningServer) -> Path:
         """Find what prompts are made with: that of --model, or of what a server says it serves."""
@@ -382,7 +362,9 @@ class Opening:
             ) from error
         return cast("Path", folder)  # None is for synthetic models, which cannot be given
 
-    def _answering(self, servers: Sequence[RunningServer], tokenizer: Path) -> Answering:
+    def _answering(
+        self, servers: Sequence[RunningServer], tokenizer: Path, engine: Engine
+    ) -> Answering:
         by_k: dict[int, str] = {}
         for server in servers:
             if server.k in by_k:
@@ -399,9 +381,14 @@ class Opening:
             machine=self._machine_record(),
             inherited={},
             digest=None,
-            servers=[_server_record(server) for server in servers],
+            servers=[
+                Server(
+                    url=one.client.url, model=one.served, root=one.root, vllm=one.version, k=one.k
+                )
+                for one in servers
+            ],
         )
-        return Answering(servers, described, tokenizer)
+        return Answering(servers, described, tokenizer, engine)
 
 
 def _alone(jobs: Sequence[Selection]) -> MatrixPoint:
@@ -411,16 +398,6 @@ def _alone(jobs: Sequence[Selection]) -> MatrixPoint:
 
 def _trees(subject: Iterable[SubjectTree]) -> list[TreeRecord]:
     return [TreeRecord.model_validate(document_of(tree)) for tree in subject]
-
-
-def _server_record(server: RunningServer) -> Server:
-    return Server(
-        url=server.client.url,
-        model=server.served,
-        root=server.root,
-        vllm=server.version,
-        k=server.k,
-    )
 
 
 def _in_words(version: str, subject: Sequence[TreeRecord], point: MatrixPoint) -> str:
@@ -457,11 +434,6 @@ def _refuse_strangers(servers: Sequence[RunningServer]) -> None:
                 hint="name servers of one model",
                 code="bench.different-models",
             )
-
-
-def _untouched(engine: Engine, workdir: Path) -> Sandbox:
-    workdir.mkdir()
-    return lay_over(engine, [{}], workdir)
 
 
 def _kind_of(side: str) -> Kind:
