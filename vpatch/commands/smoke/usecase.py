@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from vpatch.commands.install.verify_env import patched_environment
 from vpatch.commands.smoke.points import smoke_matrix_here, smoke_on_cluster
-from vpatch.commands.smoke.prove import SmokeRequest, run_smoke
+from vpatch.commands.smoke.prove import run_smoke
 from vpatch.commands.smoke.request import (
     InImage,
     Installed,
@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from vpatch.commands.smoke.checks import Check
+    from vpatch.commands.smoke.point import SmokeRequest
     from vpatch.harness.target import ExecutionTarget
     from vpatch.workspace.context import Context
 
