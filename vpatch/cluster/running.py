@@ -50,43 +50,40 @@ class RayCluster:
     """A cluster that this process is connected to."""
 
     def __init__(self, address: str) -> None:
-        self.address = address
+        import ray  # noqa: PLC0415 - of the extra `ray`
+
+        self.ray, self.address = ray, address
         self._mailbox: Any = None
         self._sent: dict[str, Any] = {}
 
     def nodes(self) -> list[ClusterNode]:
-        import ray  # noqa: PLC0415 - of the extra `ray`
-
-        return nodes_from(ray.nodes())
+        return nodes_from(self.ray.nodes())
 
     @property
     def mailbox(self) -> Any:
         """The actor that gets the messages of jobs, on the node that this process uses."""
-        import ray  # noqa: PLC0415 - as above
         from ray.util.scheduling_strategies import (  # noqa: PLC0415 - as above
             NodeAffinitySchedulingStrategy,
         )
 
         if self._mailbox is None:
             # The workers may have no vpatch.
-            ray.cloudpickle.register_pickle_by_value(on_node)
-            here = ray.get_runtime_context().get_node_id()
+            self.ray.cloudpickle.register_pickle_by_value(on_node)
+            here = self.ray.get_runtime_context().get_node_id()
             options = {
                 "num_cpus": 0,
                 "max_restarts": -1,
                 "scheduling_strategy": NodeAffinitySchedulingStrategy(here, soft=True),
             }
-            self._mailbox = ray.remote(on_node.Mailbox).options(**options).remote()
+            self._mailbox = self.ray.remote(on_node.Mailbox).options(**options).remote()
         return self._mailbox
 
     def send(self, parcel: Parcel) -> Any:
         """Put a parcel into the object store, once."""
-        import ray  # noqa: PLC0415 - as above
-
         if parcel.digest not in self._sent:
-            errors = ray.exceptions
+            errors = self.ray.exceptions
             try:
-                self._sent[parcel.digest] = ray.put(parcel.packed)
+                self._sent[parcel.digest] = self.ray.put(parcel.packed)
             except (errors.ObjectStoreFullError, errors.OutOfDiskError) as error:
                 raise ClusterError(
                     f"the object store has no room for {len(parcel.packed) / 1e6:.1f} MB",
@@ -99,11 +96,9 @@ class RayCluster:
 
     def close(self) -> None:
         """Free the object store, and end the actor."""
-        import ray  # noqa: PLC0415 - as above
-
         self._sent.clear()
         if self._mailbox is not None:
-            ray.kill(self._mailbox)
+            self.ray.kill(self._mailbox)
 
     def run(
         self,
@@ -142,13 +137,11 @@ class _JobRun:
         again: Callable[[Mapping[str, bytes]], str | None] | None,
         storage: Storage | None = None,
     ) -> None:
-        import ray  # noqa: PLC0415 - of the extra `ray`
-
-        self.ray = ray
+        self.ray = cluster.ray
         self.cluster, self.jobs, self.most, self.again = cluster, jobs, attempts, again
         self.storage = storage
         self.mailbox = cluster.mailbox
-        self.task = ray.remote(on_node.run_job)
+        self.task = self.ray.remote(on_node.run_job)
         self.digest, self.sent = parcel.digest, cluster.send(parcel)
         self._look()
         self.tried: dict[int, set[str]] = defaultdict(set)
@@ -192,7 +185,6 @@ class _JobRun:
             "module": declared.module,
             "job": declared.content,
             "limit": declared.limit,
-            "log": declared.log,
         }
         ref = self.task.options(
             name=declared.name,
@@ -244,8 +236,7 @@ class _JobRun:
 
     def _finish(self, attempt: _JobAttempt) -> Iterator[JobEvent]:
         try:
-            files = self.ray.get(attempt.ref, timeout=_SILENT_SECONDS)
-            files = files_from(files)
+            files = files_from(self.ray.get(attempt.ref, timeout=_SILENT_SECONDS))
             files = self.storage.take(files) if self.storage else files
             why = self.again(files) if self.again else None
         except ClusterError as error:
