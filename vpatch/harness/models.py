@@ -102,9 +102,7 @@ def prepare(
     script = _SCRIPTS.get(kind, "tiny_mtp.py")
     log = workdir / f"{name}.log"
     command: list[str | Path] = [sandbox.python, PAYLOAD / script, folder, kind]
-    ended = run_in(
-        sandbox, command, workdir=workdir, log=log, extra_env={}, timeout=_MAKING_SECONDS
-    )
+    ended = run_in(sandbox, command, workdir=workdir, log=log, timeout=_MAKING_SECONDS)
     if ended.code != 0:
         raise UnavailableError(
             f"the synthetic checkpoint {name} cannot be made:\n{ended.ending}",

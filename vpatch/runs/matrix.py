@@ -45,7 +45,7 @@ class MatrixPoint:
 
     @property
     def slug(self) -> str:
-        return re.sub(r"[^A-Za-z0-9.]+", "-", self.name)
+        return slug_of(self.name)
 
     @property
     def names(self) -> dict[str, str]:
@@ -179,6 +179,11 @@ def _select(
     # A release of the matrix may need none of the patches, and none of them was named for it.
     jobs = [replace(job, recipe=None) for job in jobs]
     return [replace(job, patches=()) for job in jobs] if patches == () else jobs
+
+
+def slug_of(text: str) -> str:
+    """Return a text as a part of the name of a file."""
+    return re.sub(r"[^A-Za-z0-9.]+", "-", text)
 
 
 def merged_needs(ours: Needs, theirs: Needs) -> Needs:

@@ -5,7 +5,6 @@ What is compared with k = 0 then runs on one node, in alternating order.
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
@@ -32,6 +31,7 @@ from vpatch.evidence.store import LOGS
 from vpatch.harness.machine import this_machine
 from vpatch.runs.cluster_nodes import WantedNode
 from vpatch.runs.cluster_run import ClusterRun, NodeTask, kept_below
+from vpatch.runs.matrix import slug_of
 from vpatch.runs.node_image import name_for_nodes
 from vpatch.runs.node_job import answer_in
 from vpatch.runs.packed_trees import digests_of, packed
@@ -178,10 +178,9 @@ class BenchOnCluster:
                 visits, timeouts = list(schedule([cells_of(own)], plan)), plan.timeouts
                 loads = sum(len(visit.loads) + 1 for visit in visits)
                 title = " ".join(filter(None, (self.names[number], model)))
-                slug = re.sub(r"[^A-Za-z0-9.]+", "-", title)
                 yield BenchTask(
                     title=title,
-                    log=self.workdir / LOGS / f"{slug}.log",
+                    log=self.workdir / LOGS / f"{slug_of(title)}.log",
                     wanted=WantedNode(
                         title, side.needs, plan.tensor_parallel, model, alone=True, image=named
                     ),
@@ -248,7 +247,7 @@ class BenchOnCluster:
             inherited: dict[str, str] = {}
         else:
             machine, inherited = self.machines[node].machine, self.machines[node].inherited
-        record = Side(
+        return Side(
             name=self.names[number],
             what=side.what,
             machine=machine,
@@ -260,11 +259,10 @@ class BenchOnCluster:
                 kind=nodes[node] if node is not None else side.trees.kind or run.kind,
                 vllm=side.trees.version,
             ),
+            image=image and RunImage.model_validate(image),
             nodes=list(nodes),
+            point=side.point,
         )
-        if image is not None:
-            record.image = RunImage.model_validate(image)
-        return record.model_copy(update={"point": dict(side.point)}) if side.point else record
 
 
 def _dataset_files(plan: Bench) -> Iterator[tuple[str, bytes]]:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from vpatch import __version__
 from vpatch.commands.bench.cells import BenchCell, cells_of, schedule, side_names
 from vpatch.commands.bench.load import LoadTarget, Sender
-from vpatch.commands.bench.measure import BenchContext, FoundSide, LoadRun, StartedSide, measure
+from vpatch.commands.bench.measure import BenchContext, LoadRun, measure
 from vpatch.commands.bench.record import RAW, RECORD, point_of, write_record
 from vpatch.commands.bench.report.markdown import csv_of, report_of
 from vpatch.commands.bench.report.page import page_of
@@ -285,12 +285,13 @@ def _prepare(
     names = side_names(len(request.sides))
     opened, cells = [], []
     for name, side in zip(names, request.sides, strict=True):
-        opened_side, of_side = _side(side, plan, work, name or "only", checkpoints)
+        opened_side, of_side = _side(side, plan, work, name or "only")
         opened.append(opened_side)
         cells.append(of_side)
     sender = Sender(client, plan.sampling, plan.environment, plan.timeouts.cell, plan.flags)
     place = BenchContext(
         opened,
+        checkpoints,
         names,
         sender,
         workdir / LOGS,
@@ -306,7 +307,7 @@ def _refuse_without_reader(client: Sandbox, work: Path) -> None:
     """Look for it first: servers start slowly."""
     log = work / "reader.log"
     command: list[str | Path] = [client.python, "-c", f"import {_READER}"]
-    ended = run_in(client, command, workdir=work, log=log, extra_env={}, timeout=_READER_SECONDS)
+    ended = run_in(client, command, workdir=work, log=log, timeout=_READER_SECONDS)
     if ended.code != 0:
         raise UsageError(
             f"vllm bench serve cannot read prompts from a file: {_READER} is not installed",
@@ -317,15 +318,10 @@ def _refuse_without_reader(client: Sandbox, work: Path) -> None:
 
 
 def _side(
-    side: Opened | Answering,
-    plan: Bench,
-    work: Path,
-    name: str,
-    checkpoints: Mapping[str, PreparedModel],
-) -> tuple[StartedSide | FoundSide, list[BenchCell]]:
+    side: Opened | Answering, plan: Bench, work: Path, name: str
+) -> tuple[Sandbox | Mapping[BenchCell, LoadTarget], list[BenchCell]]:
     if isinstance(side, Opened):
-        sandbox: Sandbox = side.target.sandbox("after", work, name)
-        return StartedSide(sandbox, checkpoints), cells_of(plan)
+        return side.target.sandbox("after", work, name), cells_of(plan)
     (model,) = plan.models
     targets = {
         BenchCell(model, server.k, plan.method, plan.tensor_parallel, plan.timeouts): LoadTarget(
@@ -333,4 +329,4 @@ def _side(
         )
         for server in sorted(side.servers, key=lambda server: server.k)
     }
-    return FoundSide(targets), list(targets)
+    return targets, list(targets)

@@ -93,7 +93,7 @@ class PlannedSide:
     what: str
     subject: list[TreeRecord]
     needs: Needs
-    point: Mapping[str, str] | None = None
+    point: dict[str, str] | None = None
 
     @property
     def digest(self) -> str:
@@ -281,11 +281,7 @@ class Opening:
             self.context, point.jobs, engine, self.stack, asked_for=bool(self.request.patches)
         )
         subject = _trees(subject_trees(plans))
-        opened = self._opened(_in_words(version, subject, point), subject, target)
-        if not point.names:
-            return opened
-        described = opened.described.model_copy(update={"point": point.names})
-        return replace(opened, described=described)
+        return self._opened(_in_words(version, subject, point), subject, target, point.names)
 
     def _images(self, sides: Sequence[Sequence[str]]) -> _Opened:
         images, plan, bench, files = self._look_at(name for (name,) in sides)
@@ -301,7 +297,13 @@ class Opening:
             opened.append(self._opened(_image_in_words(image), subject, target))
         return bench, opened, f"{first.lock.recipe or first.version}-{first.kind}-image"
 
-    def _opened(self, what: str, subject: list[TreeRecord], target: ExecutionTarget) -> Opened:
+    def _opened(
+        self,
+        what: str,
+        subject: list[TreeRecord],
+        target: ExecutionTarget,
+        point: dict[str, str] | None = None,
+    ) -> Opened:
         described = Side(
             name="",
             what=what,
@@ -311,9 +313,9 @@ class Opening:
             digest=digest_of_trees(subject),
             subject=subject,
             engine=RunEngine(kind=target.kind, vllm=target.version),
+            image=target.image and RunImage.model_validate(target.image),
+            point=point or None,
         )
-        if target.image:
-            described.image = RunImage.model_validate(target.image)
         return Opened(target, described)
 
     def _machine_record(self) -> MachineRecord:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import tempfile
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -15,6 +14,7 @@ from vpatch.commands.smoke.server import run_server
 from vpatch.engine.overlay import OverlayError
 from vpatch.engine.process import LogError
 from vpatch.harness.measured import Fault, Measured, StartHangs
+from vpatch.runs.matrix import slug_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -112,7 +112,7 @@ def run_phase(
 
 
 def log_name(phase: Phase, number: int, cell: Cell) -> str:
-    return f"{phase}-{number:02}-{_slug(cell.name)}.log"
+    return f"{phase}-{number:02}-{slug_of(cell.name)}.log"
 
 
 class CellVerdicts:
@@ -248,7 +248,3 @@ def _same_hardware(runs: Sequence[CellRun]) -> bool:
 def _speeds(runs: Sequence[CellRun]) -> list[float]:
     speeds = [speed_of(run.measured) for run in runs if run.measured is not None]
     return [speed for speed in speeds if speed is not None]
-
-
-def _slug(name: str) -> str:
-    return re.sub(r"[^A-Za-z0-9.]+", "-", name)

@@ -68,7 +68,8 @@ def _lines(record: BenchRecord) -> Iterator[str]:
     names = [side.name for side in record.sides]
     yield f"## Benchmark {_text(record.name)}"
     yield ""
-    yield from _subjects(record)
+    for line in _subjects(record):
+        yield f"- {_text(line)}"
     for note in notes(record):
         yield f"- **{_text(note)}**"
     yield ""
@@ -85,11 +86,6 @@ def _lines(record: BenchRecord) -> Iterator[str]:
 
 
 def _subjects(record: BenchRecord) -> Iterator[str]:
-    for line in _of_record(record):
-        yield f"- {_text(line)}"
-
-
-def _of_record(record: BenchRecord) -> Iterator[str]:
     for side in record.sides:
         machine = side.machine
         gpus = ", ".join(dict.fromkeys(gpu.name for gpu in machine.gpus))
