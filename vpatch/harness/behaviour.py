@@ -78,30 +78,27 @@ class ProofPlans:
     """What a proof is based on.
 
     `before` and `after` are the plans for vLLM without the patch and with it; `plugins` are those
-    with it of the trees that a proof brings along, with their folders. `packages` is a folder with
-    further packages for both runs.
+    with it of the trees that a proof brings along, with their folders.
     """
 
     before: Plan
     after: Plan
     plugins: Sequence[tuple[Plan, Path]]
     references: Mapping[str, Path]
-    packages: Path | None = None
 
     @property
     def all_after(self) -> list[Plan]:
         """The plans with the patch, of vLLM and of the plugins."""
         return [self.after, *(plan for plan, _ in self.plugins)]
 
-    @property
-    def trees(self) -> ProofTrees:
-        """What the plans change."""
+    def trees(self, packages: Path | None = None) -> ProofTrees:
+        """Return what the plans change; `packages` is a folder with further ones for both runs."""
         return ProofTrees(
             overall_changes(self.before),
             overall_changes(self.after),
             [(plan.pin.tree, overall_changes(plan), folder) for plan, folder in self.plugins],
             self.references,
-            self.packages,
+            packages,
         )
 
 

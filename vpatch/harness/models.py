@@ -23,6 +23,15 @@ _SCRIPTS = {"deepseek-v4": "tiny_deepseek_v4.py"}
 # Of a shape that has no choice of it, all drafts are accepted.
 _ACCEPTANCE = {"deepseek-v4": "all"}
 _MAKING_SECONDS = 600.0
+# What standard plans start a tiny model with. Without dynamo, which compiles a sampler, a start on
+# a CPU takes half the time.
+TINY_FLAGS = {
+    "enforce-eager": True,
+    "max-model-len": 512,
+    "max-num-seqs": 8,
+    "gpu-memory-utilization": 0.3,
+}
+TINY_ENVIRONMENT = {"VLLM_CPU_KVCACHE_SPACE": "1", "TORCHDYNAMO_DISABLE": "1"}
 
 
 class ModelError(UsageError):

@@ -30,7 +30,7 @@ from vpatch.evidence.records import RunEngine, RunImage
 from vpatch.evidence.store import LOGS
 from vpatch.harness.machine import this_machine
 from vpatch.runs.cluster_nodes import WantedNode
-from vpatch.runs.cluster_run import ClusterRun, NodeTask, kept_below
+from vpatch.runs.cluster_run import ClusterRun, NodeTask
 from vpatch.runs.matrix import slug_of
 from vpatch.runs.node_image import name_for_nodes
 from vpatch.runs.node_job import answer_in
@@ -86,8 +86,8 @@ def run_bench_on_cluster(
         NoNodeError: a cell fits on no node.
     """
     bench = BenchOnCluster(request, workdir, on_result)
-    earlier, failure = kept_below(root), None
-    run = ClusterRun(bench.tasks, bench.files, where, earlier, progress, request.digests)
+    failure = None
+    run = ClusterRun(bench.tasks, bench.files, where, root, progress, request.digests)
     try:
         run.make()
     except (KeyboardInterrupt, VpatchError) as error:

@@ -26,7 +26,7 @@ from vpatch.evidence.store import LOGS, write_evidence
 from vpatch.evidence.subject import digest_of_subject, subject_trees
 from vpatch.harness.target import TreeContent
 from vpatch.runs.cluster_nodes import WantedNode
-from vpatch.runs.cluster_run import ClusterRun, NodeTask, kept_below
+from vpatch.runs.cluster_run import ClusterRun, NodeTask
 from vpatch.runs.node_job import answer_in
 from vpatch.runs.packed_trees import digests_of, packed
 from vpatch.util.scratch import scratch_folder
@@ -69,8 +69,7 @@ def run_proofs_on_cluster(
     with scratch_folder() as name:
         proofs = ClusterProofs(context, asked, where.address, Path(name), on_result)
         proofs.plan()
-        earlier = None if asked.root is None else kept_below(asked.root)
-        run = ClusterRun(proofs.tasks, proofs.files, where, earlier, context.progress)
+        run = ClusterRun(proofs.tasks, proofs.files, where, asked.root, context.progress)
         if proofs.tasks:
             run.make()
     if proofs.errors:
@@ -205,7 +204,7 @@ class ClusterProofs:
             plans = proof_plans(context, patch, alone, release, stack)
             context.require_trust(with_required([*proof.on_top_of, patch.id], context.library))
             refuse_idle(patch, plans.all_after)
-            trees = plans.trees
+            trees = plans.trees()
             changes = [trees.before, trees.after, *(changed for _, changed, _ in trees.plugins)]
             contents = [TreeContent(one, {}, is_release=True) for one in changes]
             pack, subject = packed(contents, f"{at}/trees"), subject_trees(plans.all_after)

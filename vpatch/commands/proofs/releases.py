@@ -283,13 +283,12 @@ def run_case(context: Context, case: ReleaseCase, engine: Engine) -> ReleaseTest
     """Run a test in an engine, and return what it showed."""
     patch, proof, plans = case.patch, case.proof, case.plans
     beside = packages_beside(engine, proof.packages, context.progress, offline=context.offline)
-    plans = replace(plans, packages=beside)
     released = differing(engine, case.released)
     for path in sorted(as_released(engine, plans.after) | released):
         context.progress.note(
             f"this build of {case.release} has another {path}: the release's runs"
         )
-    test, trees = context.trust.copy_of(patch.folder), plans.trees
+    test, trees = context.trust.copy_of(patch.folder), plans.trees(beside)
     task = context.progress.start(f"Running {proof.test} of {patch.id} in {engine}")
     started = time.monotonic()
     try:

@@ -17,7 +17,7 @@ from vpatch.evidence.subject import digest_of_subject
 from vpatch.harness.measured import Measured
 from vpatch.harness.models import PreparedModel, acceptance_of
 from vpatch.runs.cluster_nodes import WantedNode
-from vpatch.runs.cluster_run import ClusterRun, NodeTask, kept_below
+from vpatch.runs.cluster_run import ClusterRun, NodeTask
 from vpatch.runs.node_image import name_for_nodes
 from vpatch.runs.node_job import answer_in
 from vpatch.runs.packed_trees import digests_of, packed
@@ -63,7 +63,7 @@ def run_smoke_on_cluster(
         [task for part in parts for task in part.tasks],
         {path: text for part in parts for path, text in part.packed.files.items()},
         where,
-        kept_below(root),
+        root,
         progress,
         points[0].request.digests,
     )

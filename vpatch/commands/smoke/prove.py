@@ -19,7 +19,6 @@ from vpatch.harness.target import new_folder
 from vpatch.util.scratch import scratch_folder
 
 if TYPE_CHECKING:
-    from vpatch.commands.smoke.cells import Cell
     from vpatch.commands.smoke.point import SmokeRequest
     from vpatch.commands.smoke.run import CellResult
     from vpatch.evidence.records import SmokeRecord
@@ -79,6 +78,10 @@ def _run(
         if name in used
     }
     task.done()
+
+    def report(result: CellResult) -> None:
+        on_result(result.phase, result.cell.name, result.checks)
+
     imports: dict[Phase, Sequence[Check]] = {}
     results: list[CellResult] = []
     for phase in request.phases:
@@ -92,14 +95,7 @@ def _run(
         )
         for check in imports[phase]:
             on_result(phase, check.name, [check])
-
-        def begin(number: int, count: int, cell: Cell, phase: Phase = phase) -> Callable[[], None]:
-            return progress.start(f"{phase}, {number} of {count}: {cell.name}").done
-
-        def report(result: CellResult, phase: Phase = phase) -> None:
-            on_result(phase, result.cell.name, result.checks)
-
-        results += run_phase(place, request.cells, begin, report)
+        results += run_phase(place, request.cells, progress, report)
     task = progress.start("Collecting the environment")
     ended = collect_environment(sites["after"], work, workdir / ENVIRONMENT)
     task.done()

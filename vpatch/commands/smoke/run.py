@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from vpatch.harness.models import PreparedModel
     from vpatch.harness.sandbox import Sandbox
     from vpatch.harness.target import Phase
+    from vpatch.progress import Progress
 
 _SEVERAL = 2
 
@@ -81,14 +82,13 @@ class PhaseContext:
 def run_phase(
     place: PhaseContext,
     cells: Sequence[Cell],
-    begin: Callable[[int, int, Cell], Callable[[], None]],
+    progress: Progress,
     on_result: Callable[[CellResult], None],
 ) -> list[CellResult]:
     """Run all cells. `on_result` gets each result as soon as nothing can change it any more.
 
-    `begin` is called before each run of a cell with its number, and what it returns after. A start
-    that hangs is not tried again in another mode or round. On the pristine tree, more speculative
-    tokens are not tried where fewer did not even start.
+    A start that hangs is not tried again in another mode or round. On the pristine tree, more
+    speculative tokens are not tried where fewer did not even start.
     """
     planned = list(visits(cells))
     runs: list[CellRun] = []
@@ -102,11 +102,11 @@ def run_phase(
         if reason:
             runs.append(CellRun(cell, log, None, reason))
         else:
-            ended = begin(number, len(planned), cell)
+            task = progress.start(f"{place.phase}, {number} of {len(planned)}: {cell.name}")
             folder = place.checkpoints[cell.model].folder
             measured = run_cell(cell, folder, place.sandbox, place.workdir, log, port=place.port)
             runs.append(CellRun(cell, log, measured))
-            ended()
+            task.done()
         verdicts.look(runs, [following for _, following in planned[number:]])
     return verdicts.all()
 
