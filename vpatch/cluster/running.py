@@ -166,7 +166,7 @@ class _JobRun:
             for ref in ready:
                 yield from self._finish(self.open[self.of_ref[ref]])
             if due:
-                yield from self._overdue()
+                yield from self._give_up()
 
     def _first_of(self, refs: list[Any]) -> list[Any]:
         if not refs:
@@ -240,19 +240,19 @@ class _JobRun:
             files = self.storage.take(files) if self.storage else files
             why = self.again(files) if self.again else None
         except ClusterError as error:
-            yield from self._lost(attempt, error.what)
+            yield from self._lose(attempt, error.what)
             return
         except self.ray.exceptions.RayError as error:
-            yield from self._lost(attempt, _reason(error))
+            yield from self._lose(attempt, _reason(error))
             return
         if why is not None:
-            yield from self._lost(attempt, why, files)
+            yield from self._lose(attempt, why, files)
             return
         self._forget(attempt)
         name = self._name(attempt.node, "a node")
         yield JobDone(attempt.job, attempt.number, name, files)
 
-    def _lost(
+    def _lose(
         self, attempt: _JobAttempt, why: str, files: Mapping[str, bytes] | None = None
     ) -> Iterator[JobEvent]:
         self._forget(attempt)
@@ -268,7 +268,7 @@ class _JobRun:
     def _look(self) -> None:
         self.nodes, self.looked = LivingNodes(self.cluster.nodes()), time.monotonic()
 
-    def _overdue(self) -> Iterator[JobEvent]:
+    def _give_up(self) -> Iterator[JobEvent]:
         """Give up attempts that are silent, and attempts that no living node can take."""
         # Fetching files may have taken long. Read the messages that came meanwhile.
         yield from self._messages()
@@ -279,13 +279,13 @@ class _JobRun:
                 if now - attempt.heard > _SILENT_SECONDS:
                     self.mailbox.end.remote([attempt.id])
                     why = f"nothing was heard of it for {_SILENT_SECONDS:g} s"
-                    yield from self._lost(attempt, why)
+                    yield from self._lose(attempt, why)
             elif self.nodes.fitting(self.jobs[attempt.job]):
                 self.nowhere.pop(attempt.job, None)
             elif now - self.nowhere.setdefault(attempt.job, now) > _NOWHERE_SECONDS:
                 self.mailbox.end.remote([attempt.id])
                 attempt.number = self.most
-                yield from self._lost(attempt, "no node is left that fits")
+                yield from self._lose(attempt, "no node is left that fits")
 
     def close(self) -> None:
         """Cancel what runs, and wait until its processes ended."""

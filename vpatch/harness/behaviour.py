@@ -263,13 +263,13 @@ def _problems(fails_before: Mapping[str, str], pristine: Run, patched: Run) -> I
     for name in fails_before.keys() - functions:
         yield f"fails-before names {name}, and there is no such test"
     for test in pristine.tests:
-        yield from _undeclared(test, fails_before.get(test.function))
+        yield from _undeclared_outcomes(test, fails_before.get(test.function))
     for test in patched.tests:
         if test.outcome != "passed":
             yield f"{test.name} {test.outcome} on the patched tree: {test.message}"
 
 
-def _undeclared(test: TestResult, wanted: str | None) -> Iterator[str]:
+def _undeclared_outcomes(test: TestResult, wanted: str | None) -> Iterator[str]:
     """What a test of the pristine run does other than was declared."""
     if wanted is None and test.outcome != "passed":
         yield f"{test.name} {test.outcome} on the pristine tree, undeclared: {test.message}"

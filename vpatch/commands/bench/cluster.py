@@ -25,6 +25,7 @@ from vpatch.commands.bench.schema import (
     PlanRecord,
     Side,
 )
+from vpatch.commands.bench.sides import tree_records
 from vpatch.errors import VpatchError
 from vpatch.evidence.records import RunEngine, RunImage
 from vpatch.evidence.store import LOGS
@@ -254,7 +255,7 @@ class BenchOnCluster:
             # A container gets no variable of its node.
             inherited={} if image else inherited,
             digest=side.digest,
-            subject=side.subject,
+            subject=tree_records(side.subject),
             engine=RunEngine(
                 kind=nodes[node] if node is not None else side.trees.kind or run.kind,
                 vllm=side.trees.version,

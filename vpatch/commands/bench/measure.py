@@ -127,11 +127,11 @@ class _Turn:
     def results(self, workdir: Path) -> list[LoadResult | Fault]:
         side = self.place.sides[self.visit.side]
         if isinstance(side, Mapping):
-            return self._sent(side[self.visit.cell], None, workdir)
+            return self._send_all(side[self.visit.cell], None, workdir)
         with self._serve(side, workdir) as server:
             if isinstance(server, Fault):
                 return self.all(server)
-            results = self._sent(*server, workdir)
+            results = self._send_all(*server, workdir)
         try:
             side.verify()
         except OverlayError as error:
@@ -166,7 +166,7 @@ class _Turn:
                 # Asked, and not only killed; whether it then ends is what `vpatch smoke` tells.
                 stop(child, cell.timeouts)
 
-    def _sent(
+    def _send_all(
         self, target: LoadTarget, child: Running | None, workdir: Path
     ) -> list[LoadResult | Fault]:
         """Send all loads, after a warm-up; what the server does not survive ends them."""

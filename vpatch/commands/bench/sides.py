@@ -16,12 +16,7 @@ from vpatch.engine.kinds import KINDS
 from vpatch.errors import UsageError
 from vpatch.evidence.documents import document_of
 from vpatch.evidence.records import RunEngine, RunImage
-from vpatch.evidence.subject import (
-    digest_of_subject,
-    subject_trees,
-    subject_trees_of_locks,
-    subject_trees_of_records,
-)
+from vpatch.evidence.subject import digest_of_subject, subject_trees, subject_trees_of_locks
 from vpatch.harness.models import ModelError, given, locate
 from vpatch.harness.sandbox import inherited
 from vpatch.runs.matrix import MatrixPoint, merged_needs
@@ -91,18 +86,13 @@ class PlannedSide:
 
     trees: PlannedTrees
     what: str
-    subject: list[TreeRecord]
+    subject: list[SubjectTree]
     needs: Needs
     point: dict[str, str] | None = None
 
     @property
     def digest(self) -> str:
-        return digest_of_trees(self.subject)
-
-
-def digest_of_trees(trees: Sequence[TreeRecord]) -> str:
-    """Return the digest of a side's subject, the same on any machine."""
-    return digest_of_subject(subject_trees_of_records(trees))
+        return digest_of_subject(self.subject)
 
 
 def subjects_of(
@@ -198,7 +188,7 @@ class Opening:
         for point in points:
             needed = bench.model_copy(update={"needs": merged_needs(bench.needs, point.needs)})
             self._refuse_missing(needed, kind, [release_asked(one.jobs) for one in points])
-        opened = [self._opened_trees(point, engine) for point in points]
+        opened = [self._open_trees(point, engine) for point in points]
         return bench, opened, f"{recipe or opened[0].vllm}-{kind}"
 
     def _plan(self, points: Sequence[MatrixPoint]) -> tuple[Bench, str | None]:
@@ -223,7 +213,7 @@ class Opening:
     def planned(self, subjects: Subjects) -> tuple[Bench, list[PlannedSide], str]:
         """Plan the sides for other machines; return plan, sides, and a title."""
         if subjects.kind == "images":
-            return self._planned_images(name for (name,) in subjects.sides)
+            return self._plan_images(name for (name,) in subjects.sides)
         if self.matrix is not None:
             points = self.matrix.points
         else:
@@ -234,7 +224,7 @@ class Opening:
             trees = planned_trees(
                 self.context, point.jobs, self.stack, asked_for=bool(self.request.patches)
             )
-            subject = _trees(subject_trees(trees.plans))
+            subject = subject_trees(trees.plans)
             needs = merged_needs(bench.needs, point.needs)
             what = _in_words(trees.version, subject, point)
             sides.append(PlannedSide(trees, what, subject, needs, point.names or None))
@@ -252,7 +242,7 @@ class Opening:
         files = [shape.path for shape in bench.shapes if shape.path is not None]
         return images, plan, bench, files
 
-    def _planned_images(self, names: Iterable[str]) -> tuple[Bench, list[PlannedSide], str]:
+    def _plan_images(self, names: Iterable[str]) -> tuple[Bench, list[PlannedSide], str]:
         images, plan, bench, files = self._look_at(names)
         first, _ = images[0]
         named = self.overrides.model is not None
@@ -261,7 +251,7 @@ class Opening:
             PlannedSide(
                 trees_in_image(image),
                 _image_in_words(image),
-                _trees(subject_trees_of_locks(*image.locks)),
+                subject_trees_of_locks(*image.locks),
                 bench.needs,
             )
             for image, _ in images
@@ -276,12 +266,12 @@ class Opening:
         without = replace(request, vllm=vllm.removeprefix(_PRISTINE) or None, patches=())
         return [replace(job, patches=()) for job in selection.resolve(without, library)]
 
-    def _opened_trees(self, point: MatrixPoint, engine: str) -> Opened:
+    def _open_trees(self, point: MatrixPoint, engine: str) -> Opened:
         target, plans, version = engine_target(
             self.context, point.jobs, engine, self.stack, asked_for=bool(self.request.patches)
         )
-        subject = _trees(subject_trees(plans))
-        return self._opened(_in_words(version, subject, point), subject, target, point.names)
+        subject = subject_trees(plans)
+        return self._open_side(_in_words(version, subject, point), subject, target, point.names)
 
     def _images(self, sides: Sequence[Sequence[str]]) -> _Opened:
         images, plan, bench, files = self._look_at(name for (name,) in sides)
@@ -293,14 +283,14 @@ class Opening:
         opened = []
         for image, docker in images:
             target = image_target(image, docker, seen, gpus=bool(self.machine.gpus))
-            subject = _trees(subject_trees_of_locks(*image.locks))
-            opened.append(self._opened(_image_in_words(image), subject, target))
+            subject = subject_trees_of_locks(*image.locks)
+            opened.append(self._open_side(_image_in_words(image), subject, target))
         return bench, opened, f"{first.lock.recipe or first.version}-{first.kind}-image"
 
-    def _opened(
+    def _open_side(
         self,
         what: str,
-        subject: list[TreeRecord],
+        subject: list[SubjectTree],
         target: ExecutionTarget,
         point: dict[str, str] | None = None,
     ) -> Opened:
@@ -310,8 +300,8 @@ class Opening:
             machine=self._machine_record(),
             # A container gets none of it.
             inherited={} if target.image else inherited(),
-            digest=digest_of_trees(subject),
-            subject=subject,
+            digest=digest_of_subject(subject),
+            subject=tree_records(subject),
             engine=RunEngine(kind=target.kind, vllm=target.version),
             image=target.image and RunImage.model_validate(target.image),
             point=point or None,
@@ -346,7 +336,7 @@ class Opening:
         else:
             opened = self.context.own_engine(engine)
         (name,) = bench.models
-        answering = [self._answering(side, tokenizer, opened) for side in looked_at]
+        answering = [self._describe_servers(side, tokenizer, opened) for side in looked_at]
         return bench, answering, f"{name}-url"
 
     def _tokenizer(self, server: RunningServer) -> Path:
@@ -364,7 +354,7 @@ class Opening:
             ) from error
         return cast("Path", folder)  # None is for synthetic models, which cannot be given
 
-    def _answering(
+    def _describe_servers(
         self, servers: Sequence[RunningServer], tokenizer: Path, engine: Engine
     ) -> Answering:
         by_k: dict[int, str] = {}
@@ -398,11 +388,12 @@ def _alone(jobs: Sequence[Selection]) -> MatrixPoint:
     return MatrixPoint(None, None, None, Needs(), jobs)
 
 
-def _trees(subject: Iterable[SubjectTree]) -> list[TreeRecord]:
+def tree_records(subject: Iterable[SubjectTree]) -> list[TreeRecord]:
+    """Return what a side says of its subject."""
     return [TreeRecord.model_validate(document_of(tree)) for tree in subject]
 
 
-def _in_words(version: str, subject: Sequence[TreeRecord], point: MatrixPoint) -> str:
+def _in_words(version: str, subject: Sequence[SubjectTree], point: MatrixPoint) -> str:
     count = sum(len(tree.patches) for tree in subject)
     patches = f"{count} patch{'es' if count > 1 else ''}" if count else "no patches"
     hardware = f", on {point.hardware}" if point.hardware else ""

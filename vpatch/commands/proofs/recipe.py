@@ -78,7 +78,7 @@ def run_on_recipe(context: Context, asked: RecipeRun) -> Generator[ReleaseTest]:
     """
     _, kind = engine_of_tests(context, asked.engine)
     with ExitStack() as stack:
-        pinned = _planned_recipe(context, asked, kind, stack)
+        pinned = _plan_recipe(context, asked, kind, stack)
         chosen = [
             d for d in pinned.after.decisions if d.patch.id in asked.patches or not asked.patches
         ]
@@ -105,9 +105,7 @@ def run_on_recipe(context: Context, asked: RecipeRun) -> Generator[ReleaseTest]:
             yield one
 
 
-def _planned_recipe(
-    context: Context, asked: RecipeRun, kind: str, stack: ExitStack
-) -> _PlannedRecipe:
+def _plan_recipe(context: Context, asked: RecipeRun, kind: str, stack: ExitStack) -> _PlannedRecipe:
     jobs = selection.resolve(selection.Request(recipe=asked.recipe), context.library)
     job = next(one for one in jobs if one.spec.tree == _TREE)
     tree = stack.enter_context(context.tree(job.spec, job.expected_digest))

@@ -75,7 +75,7 @@ def smoke_on_cluster(
     address_of(where.address)
     with ExitStack() as stack:
         if where.image is not None:
-            one, title = _planned_image(context, where.image, options, stack)
+            one, title = _plan_image(context, where.image, options, stack)
             planned = [one]
         elif matrix is None:
             selections, smoke = planned_smoke(context, request, options)
@@ -83,7 +83,7 @@ def smoke_on_cluster(
             planned = [_Planned(None, trees, smoke, subject_trees(trees.plans))]
             title = selections[0].recipe or trees.version
         else:
-            planned = _points(context, request, options, matrix, stack)
+            planned = _plan_points(context, request, options, matrix, stack)
             title = str(request.recipe)
         title = f"{title}-{where.engine or ('image' if where.image else 'cluster')}"
 
@@ -93,7 +93,7 @@ def smoke_on_cluster(
         return _Points(context, request, options, matrix, planned).collect(root, title, make)
 
 
-def _planned_image(
+def _plan_image(
     context: Context, name: str, options: SmokeOptions, stack: ExitStack
 ) -> tuple[_Planned, str]:
     """Ask an image of this machine's engine what is in it; the nodes run it by its digest."""
@@ -125,7 +125,7 @@ def smoke_matrix_here(
     for note in notes:
         context.progress.note(note)
     with ExitStack() as stack:
-        planned = _points(context, request, options, matrix, stack)
+        planned = _plan_points(context, request, options, matrix, stack)
         for one in planned:
             models, version = options.models(one.smoke).values(), one.trees.version
             refuse_missing(context, one.smoke.needs, models, machine, kind, [version])
@@ -149,7 +149,7 @@ def _prefix(point: str, on_result: OnResult) -> OnResult:
     return lambda phase, what, checks: on_result(phase, f"{point}: {what}", checks)
 
 
-def _points(
+def _plan_points(
     context: Context,
     request: Request,
     options: SmokeOptions,

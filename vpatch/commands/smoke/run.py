@@ -96,9 +96,9 @@ def run_phase(
     verdicts = CellVerdicts(place.phase, cells, place.sandbox.digests, acceptance, on_result)
     for number, (_, cell) in enumerate(planned, 1):
         log = place.logs / log_name(place.phase, number, cell)
-        reason = _hung(runs, cell)
+        reason = _why_hangs(runs, cell)
         if not reason and place.phase == "before":
-            reason = _no_use(runs, cell)
+            reason = _why_useless(runs, cell)
         if reason:
             runs.append(CellRun(cell, log, None, reason))
         else:
@@ -174,7 +174,7 @@ def _is_settled(cell: Cell, later: Sequence[Cell]) -> bool:
     return not any(c == cell or (c.k == 0 and _question(c, cell)) for c in later)
 
 
-def _no_use(visited: Sequence[CellRun], cell: Cell) -> str:
+def _why_useless(visited: Sequence[CellRun], cell: Cell) -> str:
     for visit in visited:
         other, seen = visit.cell, visit.measured
         alike = (other.row, other.mode) == (cell.row, cell.mode) and 0 < other.k < cell.k
@@ -183,7 +183,7 @@ def _no_use(visited: Sequence[CellRun], cell: Cell) -> str:
     return ""
 
 
-def _hung(visited: Sequence[CellRun], cell: Cell) -> str:
+def _why_hangs(visited: Sequence[CellRun], cell: Cell) -> str:
     """Return why a cell's start would hang: the same start did, or that without speculation."""
     for visit in visited:
         other, seen = visit.cell, visit.measured
