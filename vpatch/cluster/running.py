@@ -125,24 +125,21 @@ class RayCluster:
             running.close()
 
 
+@dataclass
 class _JobRun:
     """Jobs of one call, as Ray tasks. Ray decides where each runs and when."""
 
-    def __init__(
-        self,
-        cluster: RayCluster,
-        parcel: Parcel,
-        jobs: Sequence[ClusterJob],
-        attempts: int,
-        again: Callable[[Mapping[str, bytes]], str | None] | None,
-        storage: Storage | None = None,
-    ) -> None:
-        self.ray = cluster.ray
-        self.cluster, self.jobs, self.most, self.again = cluster, jobs, attempts, again
-        self.storage = storage
-        self.mailbox = cluster.mailbox
+    cluster: RayCluster
+    parcel: Parcel
+    jobs: Sequence[ClusterJob]
+    most: int
+    again: Callable[[Mapping[str, bytes]], str | None] | None
+    storage: Storage | None = None
+
+    def __post_init__(self) -> None:
+        self.ray, self.mailbox = self.cluster.ray, self.cluster.mailbox
         self.task = self.ray.remote(on_node.run_job)
-        self.digest, self.sent = parcel.digest, cluster.send(parcel)
+        self.sent = self.cluster.send(self.parcel)
         self._look()
         self.tried: dict[int, set[str]] = defaultdict(set)
         self.nowhere: dict[int, float] = {}
@@ -181,7 +178,7 @@ class _JobRun:
         attempt = uuid.uuid4().hex
         order: on_node.JobOrder = {
             "attempt": attempt,
-            "digest": self.digest,
+            "digest": self.parcel.digest,
             "module": declared.module,
             "job": declared.content,
             "limit": declared.limit,

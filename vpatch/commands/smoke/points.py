@@ -9,12 +9,7 @@ from typing import TYPE_CHECKING
 from vpatch.commands.smoke.joined_record import joined
 from vpatch.commands.smoke.point import PointRun
 from vpatch.commands.smoke.prove import run_smoke
-from vpatch.commands.smoke.request import (
-    SmokeResult,
-    asked_of,
-    planned_smoke,
-    smoke_plan_of,
-)
+from vpatch.commands.smoke.request import SmokeResult, asked_of, planned_smoke, smoke_plan_of
 from vpatch.errors import VpatchError, combine, distinct
 from vpatch.evidence.collecting import collected, dated
 from vpatch.evidence.store import LOGS, POINTS, write_evidence

@@ -9,14 +9,7 @@ from typing import TYPE_CHECKING
 
 from vpatch.commands.bench.facts import notes
 from vpatch.commands.bench.load_result import FIGURES, LATENCIES
-from vpatch.commands.bench.summary import (
-    JUDGED,
-    THROUGHPUT,
-    between,
-    rows_of,
-    sides_of,
-    speed_ups,
-)
+from vpatch.commands.bench.summary import JUDGED, THROUGHPUT, between, rows_of, sides_of, speed_ups
 from vpatch.harness.launch import flag_words
 from vpatch.util.digest import short_digest
 
@@ -79,10 +72,7 @@ def _lines(record: BenchRecord) -> Iterator[str]:
     yield from sides_against_a(rows, names)
     faults = list(_faults(rows, names))
     if faults:
-        yield ""
-        yield "### Not measured"
-        yield ""
-        yield from faults
+        yield from ("", "### Not measured", "", *faults)
 
 
 def _subjects(record: BenchRecord) -> Iterator[str]:
