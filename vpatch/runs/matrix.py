@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from vpatch.declare.matrix import MatrixDeclaration
     from vpatch.declare.yamlfile import Positions
     from vpatch.harness.machine import Machine
+    from vpatch.progress import Progress
     from vpatch.workspace.context import Context
     from vpatch.workspace.selection import Request, Selection
 
@@ -96,13 +97,13 @@ class RecipeMatrix:
         }
         return replace(self, points=[*pristine.values(), *self.points])
 
-    def here(self, machine: Machine, kind: str, notes: list[str]) -> RecipeMatrix:
-        """Return the same with the points that this machine can run; `notes` gets the others.
+    def here(self, machine: Machine, kind: str, progress: Progress) -> RecipeMatrix:
+        """Return the same with the points that this machine can run; notes name the others.
 
         Raises:
             UsageError: it can run none of them.
         """
-        points = []
+        points, notes = [], []
         for point in self.points:
             lacking = [error.what for error in missing(point.needs, machine, kind)]
             if point.needs.labels:
@@ -118,6 +119,8 @@ class RecipeMatrix:
                 hint="give --on ADDRESS, or run it on a machine that has what the matrix needs",
                 code="cli.missing-option",
             )
+        for note in notes:
+            progress.note(note)
         return replace(self, points=points)
 
 

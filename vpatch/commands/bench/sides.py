@@ -178,10 +178,7 @@ class Opening:
     def _trees(self, sides: Sequence[Sequence[str]]) -> _Opened:
         engine, kind = engine_here(self.context, self.engine, self.machine)
         if self.matrix is not None:
-            notes: list[str] = []
-            points = self.matrix.here(self.machine, kind, notes).points
-            for note in notes:
-                self.context.progress.note(note)
+            points = self.matrix.here(self.machine, kind, self.context.progress).points
         else:
             points = [_alone(self._jobs(vllm)) for (vllm,) in sides]
         bench, recipe = self._plan(points)

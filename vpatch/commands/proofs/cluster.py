@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -148,23 +148,19 @@ class ProofTask(NodeTask):
         self.of.on_result(ProvenTest(patch, proof, kind, release, behaviour, evidence))
 
 
+@dataclass
 class ClusterProofs:
     """Behaviour tests for a cluster, as far as they came. `logs` is a folder."""
 
-    def __init__(
-        self,
-        context: Context,
-        asked: ProofRequest,
-        address: str,
-        logs: Path,
-        on_result: Callable[[ProvenTest], None],
-    ) -> None:
-        self.address = address
-        self.context, self.asked, self.logs, self.on_result = context, asked, logs, on_result
-        self.begun = datetime.now(UTC)
-        self.tasks: list[ProofTask] = []
-        self.files: dict[str, bytes] = {}
-        self.errors: list[VpatchError] = []
+    context: Context
+    asked: ProofRequest
+    address: str
+    logs: Path
+    on_result: Callable[[ProvenTest], None]
+    tasks: list[ProofTask] = field(default_factory=list)
+    files: dict[str, bytes] = field(default_factory=dict)
+    errors: list[VpatchError] = field(default_factory=list)
+    begun: datetime = field(default_factory=lambda: datetime.now(UTC))
 
     def plan(self) -> None:
         """Plan the tests that are for this engine."""

@@ -115,10 +115,7 @@ def smoke_matrix_here(
     """Run the points of a matrix on this machine, one after the other."""
     machine = this_machine()
     engine, kind = engine_here(context, where.engine, machine)
-    notes: list[str] = []
-    matrix = matrix.here(machine, kind, notes)
-    for note in notes:
-        context.progress.note(note)
+    matrix = matrix.here(machine, kind, context.progress)
     with ExitStack() as stack:
         planned = _plan_points(context, request, options, matrix, stack)
         for one in planned:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -115,24 +115,19 @@ def log_name(phase: Phase, number: int, cell: Cell) -> str:
     return f"{phase}-{number:02}-{slug_of(cell.name)}.log"
 
 
+@dataclass
 class CellVerdicts:
     """The verdicts on the cells of a phase: `on_result` gets each as soon as nothing can change it.
 
     `digests` are of the files that are laid over, and `acceptance` is that of each model.
     """
 
-    def __init__(
-        self,
-        phase: Phase,
-        cells: Sequence[Cell],
-        digests: Mapping[str, str],
-        acceptance: Mapping[str, str | None],
-        on_result: Callable[[CellResult], None],
-    ) -> None:
-        self.phase, self.cells = phase, cells
-        self.digests, self.acceptance = digests, acceptance
-        self._on_result = on_result
-        self._results: dict[int, CellResult] = {}
+    phase: Phase
+    cells: Sequence[Cell]
+    digests: Mapping[str, str]
+    acceptance: Mapping[str, str | None]
+    on_result: Callable[[CellResult], None]
+    _results: dict[int, CellResult] = field(default_factory=dict, init=False)
 
     def look(self, runs: Sequence[CellRun], later: Sequence[Cell]) -> None:
         """Judge what can be: the `runs` are in their order, `later` are the cells to come."""
@@ -140,7 +135,7 @@ class CellVerdicts:
         for index, visited in enumerate(self.cells):
             if index not in self._results and visited in seen and _is_settled(visited, later):
                 self._results[index] = self._judge(visited, runs)
-                self._on_result(self._results[index])
+                self.on_result(self._results[index])
 
     def all(self) -> list[CellResult]:
         return [self._results[index] for index in range(len(self.cells))]
