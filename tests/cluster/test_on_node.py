@@ -42,8 +42,7 @@ elif step == "makes the folder":
 elif step == "starts the job":
     on_node._watch = die
 mailbox = types.SimpleNamespace(add=types.SimpleNamespace(remote=lambda *_: None))
-order = {"attempt": "one", "digest": digest, "module": "sleeper", "job": b"", "limit": 3600,
-         "log": "log"}
+order = {"attempt": "one", "digest": digest, "module": "sleeper", "job": b"", "limit": 3600}
 on_node.run_job(packed, order, mailbox)
 """
 SLEEPER = b"import time\ntime.sleep(3600)\n"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import sys
 from types import SimpleNamespace
 
 import pytest
@@ -120,9 +119,12 @@ def run_of(monkeypatch, count, files, **settings):
     )
     node = ClusterNode("1", "a", 1, 0, {})
     cluster = SimpleNamespace(
-        address="head:1", mailbox=mailbox, nodes=lambda: [node], send=lambda _parcel: "sent"
+        ray=fake,
+        address="head:1",
+        mailbox=mailbox,
+        nodes=lambda: [node],
+        send=lambda _parcel: "sent",
     )
-    monkeypatch.setitem(sys.modules, "ray", fake)
     monkeypatch.setattr("vpatch.cluster.running._IDLE_SECONDS", 0)
     jobs = [ClusterJob(f"cell {number}", "module", b"") for number in range(count)]
     run = _JobRun(cluster, Parcel({"a": b"1"}), jobs, 2, None, **settings)

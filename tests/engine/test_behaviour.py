@@ -69,8 +69,8 @@ def behaviour(
     engine = Engine(sys.executable, (installed or tree) / "vllm", "cpu", "0.50.0")
     before, after = folder_plan(tree, [], tmp_path), folder_plan(tree, [patch], tmp_path)
     references = {"UPSTREAM": tmp_path / "reference"}
-    plans = ProofPlans(before, after, more or (), references, packages)
-    return run_behaviour_test(patch.folder, proof, engine, plans.trees)
+    plans = ProofPlans(before, after, more or (), references)
+    return run_behaviour_test(patch.folder, proof, engine, plans.trees(packages))
 
 
 def outcomes(run):

@@ -15,6 +15,7 @@ from vpatch.commands.smoke.run import PhaseContext, run_phase
 from vpatch.docker.errors import DockerError
 from vpatch.harness.container import ContainerSandbox
 from vpatch.harness.models import PreparedModel
+from vpatch.progress import Silent
 
 SECONDS = 60.0
 
@@ -85,7 +86,7 @@ def test_it_is_a_finding_of_its_cell_and_others_go_on(tmp_path, mode):
     place = PhaseContext("after", sandbox, checkpoints, tmp_path / "logs", tmp_path / "room")
     cells = [cell_of(k=k, mode=mode) for k in (0, 1)]
     told = []
-    results = run_phase(place, cells, lambda *_: lambda: None, told.append)
+    results = run_phase(place, cells, Silent(), told.append)
     assert told == results
     for result in results:
         assert result.verdict == "fail"

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import pytest
 
 from tests.helpers import fails
 from tests.projects import write_patch
 from vpatch.declare.errors import DeclarationError
 from vpatch.harness.machine import Machine
+from vpatch.progress import Silent
 from vpatch.runs.matrix import matrix_of
 from vpatch.workspace.context import Context
 from vpatch.workspace.selection import Request
@@ -103,7 +106,7 @@ def test_a_plan_has_the_models_and_the_needs_of_a_point(context):
 
 def test_this_machine_runs_what_it_can(context):
     notes = []
-    found = matrix(context).here(MACHINE, "cpu", notes)
+    found = matrix(context).here(MACHINE, "cpu", SimpleNamespace(note=notes.append))
     assert {point.hardware for point in found.points} == {"cpu"}
     assert len(found.points) == len(notes) == 4
     assert "0.50.0 pristine hopper is left out: the recipe needs 2 GPUs" in notes[0]
@@ -113,7 +116,7 @@ def test_this_machine_runs_what_it_can(context):
 def test_this_machine_can_run_nothing(context, tmp_path):
     write(tmp_path, RECIPE.replace("{engine: cpu}", "{labels: {a: b}}"))
     with fails("cli.missing-option") as error:
-        matrix(context).here(MACHINE, "cpu", [])
+        matrix(context).here(MACHINE, "cpu", Silent())
     assert error.value.where.endswith("many.yaml:3")
 
 

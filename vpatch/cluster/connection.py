@@ -66,18 +66,15 @@ def address_of(typed: str) -> str:
     scheme = _CLIENT if typed.startswith(_CLIENT) else ""
     match = _HOST.fullmatch(typed.removeprefix(scheme))
     if match is None or not (scheme or match[2]):
+        # A password before an @, or in a query, stays out.
+        shown = redact(typed).rpartition("@")[2]
         raise UsageError(
-            f"{_without_user(typed)} is not an address of a cluster",
+            f"{shown} is not an address of a cluster",
             where="--on",
             hint="give ray://HOST, HOST:PORT, auto, or local",
             code="cluster.bad-address",
         )
     return f"{scheme}{match[1]}:{match[2] or _CLIENT_PORT}"
-
-
-def _without_user(typed: str) -> str:
-    """Return what was typed for a message: a password before an @, or in a query, stays out."""
-    return redact(typed).rpartition("@")[2]
 
 
 def _refuse_silent(address: str) -> None:

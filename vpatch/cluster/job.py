@@ -26,7 +26,6 @@ class ClusterJob:
         labels: what Ray's labels of the node must be, as Ray's label selectors say it.
         nodes: the ids of the nodes that may run it; None for all that fit otherwise.
         limit: seconds after which it is ended.
-        log: the file in `out` that is sent while it grows.
     """
 
     name: str
@@ -37,7 +36,6 @@ class ClusterJob:
     labels: Mapping[str, str] = field(default_factory=dict)
     nodes: frozenset[str] | None = None
     limit: float = 3600.0
-    log: str = "log"
 
 
 @dataclass(frozen=True)

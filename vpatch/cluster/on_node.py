@@ -25,6 +25,8 @@ _POLL_SECONDS = 0.25
 _BEAT_SECONDS = 1.0
 _ANSWER_SECONDS = 60.0
 _PIECE = 2**16
+# In `out`; it is sent while it grows.
+_LOG = "log"
 _GUARD = "code/vpatch/cluster/payload/guard.py"
 _SHOWN = 30
 
@@ -37,7 +39,6 @@ class JobOrder(TypedDict):
     module: str
     job: bytes
     limit: float
-    log: str
 
 
 class Mailbox:
@@ -151,7 +152,7 @@ def _run_in(work: Path, order: JobOrder, mailbox: Any) -> dict[str, bytes]:
 def _watch(process: subprocess.Popen[bytes], work: Path, order: JobOrder, mailbox: Any) -> None:
     """Wait for the process, and send its log while it grows."""
     begun = last_beat = time.monotonic()
-    log, sent = work / "out" / order["log"], 0
+    log, sent = work / "out" / _LOG, 0
     ended = False
     while not ended:
         ended = process.poll() is not None

@@ -50,43 +50,40 @@ class RayCluster:
     """A cluster that this process is connected to."""
 
     def __init__(self, address: str) -> None:
-        self.address = address
+        import ray  # noqa: PLC0415 - of the extra `ray`
+
+        self.ray, self.address = ray, address
         self._mailbox: Any = None
         self._sent: dict[str, Any] = {}
 
     def nodes(self) -> list[ClusterNode]:
-        import ray  # noqa: PLC0415 - of the extra `ray`
-
-        return nodes_from(ray.nodes())
+        return nodes_from(self.ray.nodes())
 
     @property
     def mailbox(self) -> Any:
         """The actor that gets the messages of jobs, on the node that this process uses."""
-        import ray  # noqa: PLC0415 - as above
         from ray.util.scheduling_strategies import (  # noqa: PLC0415 - as above
             NodeAffinitySchedulingStrategy,
         )
 
         if self._mailbox is None:
             # The workers may have no vpatch.
-            ray.cloudpickle.register_pickle_by_value(on_node)
-            here = ray.get_runtime_context().get_node_id()
+            self.ray.cloudpickle.register_pickle_by_value(on_node)
+            here = self.ray.get_runtime_context().get_node_id()
             options = {
                 "num_cpus": 0,
                 "max_restarts": -1,
                 "scheduling_strategy": NodeAffinitySchedulingStrategy(here, soft=True),
             }
-            self._mailbox = ray.remote(on_node.Mailbox).options(**options).remote()
+            self._mailbox = self.ray.remote(on_node.Mailbox).options(**options).remote()
         return self._mailbox
 
     def send(self, parcel: Parcel) -> Any:
         """Put a parcel into the object store, once."""
-        import ray  # noqa: PLC0415 - as above
-
         if parcel.digest not in self._sent:
-            errors = ray.exceptions
+            errors = self.ray.exceptions
             try:
-                self._sent[parcel.digest] = ray.put(parcel.packed)
+                self._sent[parcel.digest] = self.ray.put(parcel.packed)
             except (errors.ObjectStoreFullError, errors.OutOfDiskError) as error:
                 raise ClusterError(
                     f"the object store has no room for {len(parcel.packed) / 1e6:.1f} MB",
@@ -99,11 +96,9 @@ class RayCluster:
 
     def close(self) -> None:
         """Free the object store, and end the actor."""
-        import ray  # noqa: PLC0415 - as above
-
         self._sent.clear()
         if self._mailbox is not None:
-            ray.kill(self._mailbox)
+            self.ray.kill(self._mailbox)
 
     def run(
         self,
@@ -130,26 +125,21 @@ class RayCluster:
             running.close()
 
 
+@dataclass
 class _JobRun:
     """Jobs of one call, as Ray tasks. Ray decides where each runs and when."""
 
-    def __init__(
-        self,
-        cluster: RayCluster,
-        parcel: Parcel,
-        jobs: Sequence[ClusterJob],
-        attempts: int,
-        again: Callable[[Mapping[str, bytes]], str | None] | None,
-        storage: Storage | None = None,
-    ) -> None:
-        import ray  # noqa: PLC0415 - of the extra `ray`
+    cluster: RayCluster
+    parcel: Parcel
+    jobs: Sequence[ClusterJob]
+    most: int
+    again: Callable[[Mapping[str, bytes]], str | None] | None
+    storage: Storage | None = None
 
-        self.ray = ray
-        self.cluster, self.jobs, self.most, self.again = cluster, jobs, attempts, again
-        self.storage = storage
-        self.mailbox = cluster.mailbox
-        self.task = ray.remote(on_node.run_job)
-        self.digest, self.sent = parcel.digest, cluster.send(parcel)
+    def __post_init__(self) -> None:
+        self.ray, self.mailbox = self.cluster.ray, self.cluster.mailbox
+        self.task = self.ray.remote(on_node.run_job)
+        self.sent = self.cluster.send(self.parcel)
         self._look()
         self.tried: dict[int, set[str]] = defaultdict(set)
         self.nowhere: dict[int, float] = {}
@@ -173,7 +163,7 @@ class _JobRun:
             for ref in ready:
                 yield from self._finish(self.open[self.of_ref[ref]])
             if due:
-                yield from self._overdue()
+                yield from self._give_up()
 
     def _first_of(self, refs: list[Any]) -> list[Any]:
         if not refs:
@@ -188,11 +178,10 @@ class _JobRun:
         attempt = uuid.uuid4().hex
         order: on_node.JobOrder = {
             "attempt": attempt,
-            "digest": self.digest,
+            "digest": self.parcel.digest,
             "module": declared.module,
             "job": declared.content,
             "limit": declared.limit,
-            "log": declared.log,
         }
         ref = self.task.options(
             name=declared.name,
@@ -244,24 +233,23 @@ class _JobRun:
 
     def _finish(self, attempt: _JobAttempt) -> Iterator[JobEvent]:
         try:
-            files = self.ray.get(attempt.ref, timeout=_SILENT_SECONDS)
-            files = files_from(files)
+            files = files_from(self.ray.get(attempt.ref, timeout=_SILENT_SECONDS))
             files = self.storage.take(files) if self.storage else files
             why = self.again(files) if self.again else None
         except ClusterError as error:
-            yield from self._lost(attempt, error.what)
+            yield from self._lose(attempt, error.what)
             return
         except self.ray.exceptions.RayError as error:
-            yield from self._lost(attempt, _reason(error))
+            yield from self._lose(attempt, _reason(error))
             return
         if why is not None:
-            yield from self._lost(attempt, why, files)
+            yield from self._lose(attempt, why, files)
             return
         self._forget(attempt)
         name = self._name(attempt.node, "a node")
         yield JobDone(attempt.job, attempt.number, name, files)
 
-    def _lost(
+    def _lose(
         self, attempt: _JobAttempt, why: str, files: Mapping[str, bytes] | None = None
     ) -> Iterator[JobEvent]:
         self._forget(attempt)
@@ -277,7 +265,7 @@ class _JobRun:
     def _look(self) -> None:
         self.nodes, self.looked = LivingNodes(self.cluster.nodes()), time.monotonic()
 
-    def _overdue(self) -> Iterator[JobEvent]:
+    def _give_up(self) -> Iterator[JobEvent]:
         """Give up attempts that are silent, and attempts that no living node can take."""
         # Fetching files may have taken long. Read the messages that came meanwhile.
         yield from self._messages()
@@ -288,13 +276,13 @@ class _JobRun:
                 if now - attempt.heard > _SILENT_SECONDS:
                     self.mailbox.end.remote([attempt.id])
                     why = f"nothing was heard of it for {_SILENT_SECONDS:g} s"
-                    yield from self._lost(attempt, why)
+                    yield from self._lose(attempt, why)
             elif self.nodes.fitting(self.jobs[attempt.job]):
                 self.nowhere.pop(attempt.job, None)
             elif now - self.nowhere.setdefault(attempt.job, now) > _NOWHERE_SECONDS:
                 self.mailbox.end.remote([attempt.id])
                 attempt.number = self.most
-                yield from self._lost(attempt, "no node is left that fits")
+                yield from self._lose(attempt, "no node is left that fits")
 
     def close(self) -> None:
         """Cancel what runs, and wait until its processes ended."""

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from vpatch.engine.environment import Engine
     from vpatch.planning.state import Change, Plan
 
+TreeLabel = Literal["pristine", "patched"]
+_LABELS: tuple[TreeLabel, ...] = ("pristine", "patched")
 # The plugin of pytest, in the payload, that leaves out tests by the names of their functions.
 _LEAVE_OUT = "leave_out"
 # pytest puts this before the lines of a traceback that say what was raised.
@@ -76,30 +78,27 @@ class ProofPlans:
     """What a proof is based on.
 
     `before` and `after` are the plans for vLLM without the patch and with it; `plugins` are those
-    with it of the trees that a proof brings along, with their folders. `packages` is a folder with
-    further packages for both runs.
+    with it of the trees that a proof brings along, with their folders.
     """
 
     before: Plan
     after: Plan
     plugins: Sequence[tuple[Plan, Path]]
     references: Mapping[str, Path]
-    packages: Path | None = None
 
     @property
     def all_after(self) -> list[Plan]:
         """The plans with the patch, of vLLM and of the plugins."""
         return [self.after, *(plan for plan, _ in self.plugins)]
 
-    @property
-    def trees(self) -> ProofTrees:
-        """What the plans change."""
+    def trees(self, packages: Path | None = None) -> ProofTrees:
+        """Return what the plans change; `packages` is a folder with further ones for both runs."""
         return ProofTrees(
             overall_changes(self.before),
             overall_changes(self.after),
             [(plan.pin.tree, overall_changes(plan), folder) for plan, folder in self.plugins],
             self.references,
-            self.packages,
+            packages,
         )
 
 
@@ -129,55 +128,39 @@ def run_behaviour_test(
     """
     with scratch_folder() as name:
         runs = []
-        for label in ("pristine", "patched"):
+        for label in _LABELS:
             workdir = Path(name, label)
             workdir.mkdir()
-            path = list(_path(engine, trees, workdir, patched=label == "patched"))
             log = (logs or workdir) / f"{label}.log"
-            runs.append(_pytest(patch, proof, engine, trees, path, workdir, log))
+            runs.append(_pytest(patch, proof, engine, trees, label, workdir, log))
         pristine, patched = runs
         declared = _declared_failures(proof, engine)
         return Behaviour(pristine, patched, tuple(_problems(declared, pristine, patched)))
 
 
-def run_upstreamed(
+def run_once(
     patch: Path,
     proof: Proof,
     engine: Engine,
     trees: ProofTrees,
-    released: Mapping[str, Change],
+    label: TreeLabel,
+    released: Mapping[str, Change] | None = None,
 ) -> tuple[Run, tuple[str, ...]]:
-    """Run a behaviour test once, where the release has the cure; return what speaks against that.
+    """Run a behaviour test on one tree, where all must pass; return what speaks against that.
 
-    `released` are the files of the release that say so, where the engine's differ.
-    """
-    with scratch_folder() as name:
-        workdir = Path(name)
-        path = list(_path(engine, trees, workdir, patched=False, released=released))
-        pristine = _pytest(patch, proof, engine, trees, path, workdir, workdir / "pristine.log")
-    return pristine, _all_pass(pristine, "pristine")
-
-
-def run_patched(
-    patch: Path, proof: Proof, engine: Engine, trees: ProofTrees
-) -> tuple[Run, tuple[str, ...]]:
-    """Run a behaviour test once, on the patched tree; return what speaks against the cure.
+    That is a pristine tree whose release has the cure, or a patched one. `released` are the files
+    of the release that have the cure, where the engine's differ.
 
     Raises:
         OverlayError: the engine's vLLM is not the tree that the plan was made for.
     """
     with scratch_folder() as name:
-        workdir = Path(name)
-        path = list(_path(engine, trees, workdir, patched=True))
-        patched = _pytest(patch, proof, engine, trees, path, workdir, workdir / "patched.log")
-    return patched, _all_pass(patched, "patched")
-
-
-def _all_pass(pytest_run: Run, label: str) -> tuple[str, ...]:
-    if pytest_run.broken:
-        return (f"on the {label} tree {pytest_run.broken}",)
-    bad = [test for test in pytest_run.tests if test.outcome != "passed"]
-    return tuple(f"{t.name} {t.outcome} on the {label} tree: {t.message}" for t in bad)
+        workdir, log = Path(name), Path(name, f"{label}.log")
+        only = _pytest(patch, proof, engine, trees, label, workdir, log, released)
+    if only.broken:
+        return only, (f"on the {label} tree {only.broken}",)
+    bad = [test for test in only.tests if test.outcome != "passed"]
+    return only, tuple(f"{t.name} {t.outcome} on the {label} tree: {t.message}" for t in bad)
 
 
 def _declared_failures(proof: Proof, engine: Engine) -> dict[str, str]:
@@ -190,11 +173,11 @@ def _path(
     engine: Engine,
     trees: ProofTrees,
     workdir: Path,
-    *,
-    patched: bool,
-    released: Mapping[str, Change] | None = None,
+    label: TreeLabel,
+    released: Mapping[str, Change] | None,
 ) -> Iterator[Path]:
     """What comes first on PYTHONPATH: the packages of the trees that are laid over."""
+    patched = label == "patched"
     changes = trees.after if patched else trees.before
     below = touched_as_released(engine, trees.after) | dict(released or {})
     changes = on_top(below, changes)
@@ -216,10 +199,12 @@ def _pytest(
     proof: Proof,
     engine: Engine,
     trees: ProofTrees,
-    path: Sequence[Path],
+    label: TreeLabel,
     workdir: Path,
     log: Path,
+    released: Mapping[str, Change] | None = None,
 ) -> Run:
+    path = _path(engine, trees, workdir, label, released)
     report, test = workdir / "report.xml", patch / proof.test
     named = {name: str(folder) for name, folder in trees.references.items()}
     environment = child_environment.environment(engine=True) | proof.environment | named
@@ -267,7 +252,7 @@ def _message(element: ET.Element) -> str:
 
 def _problems(fails_before: Mapping[str, str], pristine: Run, patched: Run) -> Iterator[str]:
     if pristine.broken or patched.broken:
-        for label, result in (("pristine", pristine), ("patched", patched)):
+        for label, result in zip(_LABELS, (pristine, patched), strict=True):
             if result.broken:
                 yield f"on the {label} tree {result.broken}"
         return
@@ -278,13 +263,13 @@ def _problems(fails_before: Mapping[str, str], pristine: Run, patched: Run) -> I
     for name in fails_before.keys() - functions:
         yield f"fails-before names {name}, and there is no such test"
     for test in pristine.tests:
-        yield from _undeclared(test, fails_before.get(test.function))
+        yield from _undeclared_outcomes(test, fails_before.get(test.function))
     for test in patched.tests:
         if test.outcome != "passed":
             yield f"{test.name} {test.outcome} on the patched tree: {test.message}"
 
 
-def _undeclared(test: TestResult, wanted: str | None) -> Iterator[str]:
+def _undeclared_outcomes(test: TestResult, wanted: str | None) -> Iterator[str]:
     """What a test of the pristine run does other than was declared."""
     if wanted is None and test.outcome != "passed":
         yield f"{test.name} {test.outcome} on the pristine tree, undeclared: {test.message}"

@@ -30,6 +30,15 @@ if TYPE_CHECKING:
 
 MODEL = "smoke"
 _CHAT = "/v1/chat/completions"
+# What comes of an answer of another shape than the API's.
+_OTHER_SHAPES = (
+    ArithmeticError,
+    AttributeError,
+    LookupError,
+    RecursionError,
+    TypeError,
+    ValueError,
+)
 _CONNECT_SECONDS = 10.0
 _POLL_SECONDS = 0.3
 # A token takes 300 bytes of a stream, so this is for a million of them.
@@ -79,13 +88,13 @@ class Client:
 
     def roots(self) -> dict[str, str | None]:
         """Return what each model was loaded from, by the name that it is served by."""
-        with _understood("/v1/models"):
+        with _refuse_other_shapes("/v1/models"):
             models = self._json(self._get("/v1/models"))["data"]
             return {model["id"]: model.get("root") for model in models}
 
     def version(self) -> str | None:
         """Return the version of vLLM; None of a server that does not tell."""
-        with _understood("/version"):
+        with _refuse_other_shapes("/version"):
             response = self._get("/version")
             return str(response.json()["version"]) if response.ok else None
 
@@ -95,7 +104,7 @@ class Client:
         if not any(sample.name == _GENERATED for sample in samples):
             return None
         name = f"{_BY_POSITION}_total"
-        with _understood("/metrics"):
+        with _refuse_other_shapes("/metrics"):
             return len({sample.labels["position"] for sample in samples if sample.name == name})
 
     def complete(
@@ -119,7 +128,7 @@ class Client:
         return self._stream(_CHAT, body, lambda choice: choice["delta"].get("content") or "")
 
     def counters(self) -> Tally:
-        with _understood("/metrics"):
+        with _refuse_other_shapes("/metrics"):
             return self._counters()
 
     def _counters(self) -> Tally:
@@ -155,14 +164,14 @@ class Client:
         # Of the extra `engine`; `vpatch evidence` imports this module without it.
         from prometheus_client.parser import text_string_to_metric_families  # noqa: PLC0415
 
-        with _understood("/metrics"):
+        with _refuse_other_shapes("/metrics"):
             response = self._get("/metrics")
             self._refuse_error(response)
             families = text_string_to_metric_families(response.text)
             return [sample for family in families for sample in family.samples]
 
     def _whole(self, path: str, body: _Body, text_of: _TextOf, patience: float) -> Output:
-        with _understood(path):
+        with _refuse_other_shapes(path):
             answer = self._json(self._post(path, body, patience))
             (choice,) = answer["choices"]
             return _output(text_of(choice), choice.get("token_ids"), answer["usage"])
@@ -171,7 +180,7 @@ class Client:
         body |= {"stream": True, "stream_options": {"include_usage": True}}
         text, usage, pieces = "", None, 0
         tokens: list[int] = []
-        with _understood(path):
+        with _refuse_other_shapes(path):
             for piece in self._events(path, body):
                 for choice in piece["choices"]:
                     new = text_of(choice)
@@ -258,16 +267,13 @@ def _lines(response: requests.Response) -> Iterator[bytes]:
 
 
 @contextmanager
-def _understood(path: str) -> Iterator[None]:
+def _refuse_other_shapes(path: str) -> Iterator[None]:
     """Whatever is wrong with the shape of an answer is the server's fault."""
     try:
         yield
     except requests.RequestException:
         raise  # some of them are ValueErrors as well
-    except (
-        *(ValueError, LookupError, TypeError, AttributeError, ArithmeticError),
-        RecursionError,
-    ) as error:
+    except _OTHER_SHAPES as error:
         name = type(error).__name__
         raise AnswerError(f"{path} answered what is not understood: {name}: {error}") from error
 

@@ -75,11 +75,11 @@ def run_in(
     *,
     workdir: Path,
     log: Path,
-    extra_env: Mapping[str, str],
     timeout: float,
+    extra_env: Mapping[str, str] | None = None,
 ) -> Ended:
     """Run a command on a site for at most `timeout` seconds; see `Sandbox.started`."""
-    with sandbox.started(command, workdir=workdir, log=log, extra_env=extra_env) as child:
+    with sandbox.started(command, workdir=workdir, log=log, extra_env=extra_env or {}) as child:
         return Ended(child.wait(timeout), log)
 
 

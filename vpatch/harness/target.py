@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Literal, Protocol, TypedDict
+from typing import TYPE_CHECKING, Literal, TypedDict
 
 from vpatch.engine import PAYLOAD
 from vpatch.engine.overlay import on_top, touched_as_released
@@ -32,25 +32,6 @@ class ImageFacts(TypedDict):
     name: str
     id: str
     digests: list[str]
-
-
-class ExecutionTarget(Protocol):
-    """What an order is run on: `kind` is cpu, cuda, or what a plugin calls its device.
-
-    `version` is vLLM's; `image` says which one it is where it is one.
-    """
-
-    @property
-    def kind(self) -> str: ...
-
-    @property
-    def version(self) -> str: ...
-
-    @property
-    def image(self) -> ImageFacts | None: ...
-
-    def sandbox(self, phase: Phase, work: Path, name: str | None = None) -> Sandbox:
-        """Make the sandbox of a phase, in a folder `name` below `work`."""
 
 
 @dataclass(frozen=True)
@@ -146,6 +127,14 @@ class ImageTarget:
         return ContainerSandbox(
             self.docker, self.image["id"], self.digests, {**seen, str(work): "rw"}, self.gpus
         )
+
+
+ExecutionTarget = EngineTarget | InstalledTarget | ImageTarget
+"""What an order is run on: `kind` is cpu, cuda, or what a plugin calls its device.
+
+`version` is vLLM's; `image` says which one it is where it is one. `sandbox` makes the sandbox of a
+phase, in a folder `name` below `work`.
+"""
 
 
 def new_folder(work: Path, name: str) -> Path:

@@ -107,11 +107,6 @@ class NodeTask(ABC):
         return Fault("lost", self.why_lost, None, tuple(self.lost[-1][1].splitlines()))
 
 
-def kept_below(root: Path) -> KeptCells:
-    """Return the results that this user keeps below a folder of evidence."""
-    return KeptCells(root, own_secret(default_cache_folder()))
-
-
 @dataclass
 class ClusterRun:
     """Runs all jobs of a command.
@@ -120,7 +115,7 @@ class ClusterRun:
         tasks: the jobs.
         files: what travels to each node.
         where: the cluster, and the engine there. A job of an image names its image itself.
-        earlier: results of earlier runs.
+        root: the folder of evidence below which results are kept; None to keep none.
         digests: the cache's folder that remembers digests of large files.
         kind: that of the engine, once it is known.
     """
@@ -128,13 +123,16 @@ class ClusterRun:
     tasks: Sequence[NodeTask]
     files: Mapping[str, bytes]
     where: OnCluster
-    earlier: KeptCells | None
+    root: Path | None
     progress: Progress
     digests: Path | None = None
     kind: str = field(init=False)
 
     def __post_init__(self) -> None:
         self.engine = self.where.engine
+        self.earlier: KeptCells | None = None
+        if self.root is not None:
+            self.earlier = KeptCells(self.root, own_secret(default_cache_folder()))
         self.parcel, self.kind = Parcel(self.files), self.engine or ""
         self.shown: Task | None = None
         self.again = 0

@@ -90,7 +90,8 @@ class KeptCells:
         with tempfile.TemporaryDirectory(dir=folder, prefix=".new-") as name:
             draft = Path(name, "cell")
             sums = {}
-            for path, content in _parts(cell).items():
+            parts = {f"{_FILES}/{path}": content for path, content in cell.files.items()}
+            for path, content in {_NODE: cell.node.encode(), **parts}.items():
                 (draft / path).parent.mkdir(parents=True, exist_ok=True)
                 (draft / path).write_bytes(content)
                 sums[path] = hashlib.sha256(content).hexdigest()
@@ -120,8 +121,3 @@ class KeptCells:
     def _mark(self, key: str, sums: Mapping[str, str]) -> str:
         text = json.dumps([key, sums], sort_keys=True)
         return hmac.new(self.secret, text.encode(), hashlib.sha256).hexdigest()
-
-
-def _parts(cell: KeptCell) -> dict[str, bytes]:
-    files = {f"{_FILES}/{path}": content for path, content in cell.files.items()}
-    return {_NODE: cell.node.encode(), **files}

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from vpatch.declare.matrix import MatrixDeclaration
     from vpatch.declare.yamlfile import Positions
     from vpatch.harness.machine import Machine
+    from vpatch.progress import Progress
     from vpatch.workspace.context import Context
     from vpatch.workspace.selection import Request, Selection
 
@@ -45,7 +46,7 @@ class MatrixPoint:
 
     @property
     def slug(self) -> str:
-        return re.sub(r"[^A-Za-z0-9.]+", "-", self.name)
+        return slug_of(self.name)
 
     @property
     def names(self) -> dict[str, str]:
@@ -96,13 +97,13 @@ class RecipeMatrix:
         }
         return replace(self, points=[*pristine.values(), *self.points])
 
-    def here(self, machine: Machine, kind: str, notes: list[str]) -> RecipeMatrix:
-        """Return the same with the points that this machine can run; `notes` gets the others.
+    def here(self, machine: Machine, kind: str, progress: Progress) -> RecipeMatrix:
+        """Return the same with the points that this machine can run; notes name the others.
 
         Raises:
             UsageError: it can run none of them.
         """
-        points = []
+        points, notes = [], []
         for point in self.points:
             lacking = [error.what for error in missing(point.needs, machine, kind)]
             if point.needs.labels:
@@ -118,6 +119,8 @@ class RecipeMatrix:
                 hint="give --on ADDRESS, or run it on a machine that has what the matrix needs",
                 code="cli.missing-option",
             )
+        for note in notes:
+            progress.note(note)
         return replace(self, points=points)
 
 
@@ -179,6 +182,11 @@ def _select(
     # A release of the matrix may need none of the patches, and none of them was named for it.
     jobs = [replace(job, recipe=None) for job in jobs]
     return [replace(job, patches=()) for job in jobs] if patches == () else jobs
+
+
+def slug_of(text: str) -> str:
+    """Return a text as a part of the name of a file."""
+    return re.sub(r"[^A-Za-z0-9.]+", "-", text)
 
 
 def merged_needs(ours: Needs, theirs: Needs) -> Needs:

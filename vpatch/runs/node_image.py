@@ -50,6 +50,15 @@ def name_for_nodes(about: ImageFacts) -> ImageName:
     return ImageName([*own, *about["digests"], about["id"]][0], about["id"])
 
 
+def open_docker(stack: ExitStack) -> Docker:
+    """Open the connection to this machine's engine, for as long as the stack."""
+    require("image", "a run in an image")
+    # Only a run in an image needs it.
+    from vpatch.docker.engine import Docker  # noqa: PLC0415
+
+    return stack.enter_context(closing(Docker()))
+
+
 def image_on_node(
     image: ImageName, folder: Path, stack: ExitStack
 ) -> tuple[PatchedImage, Docker, bool]:
@@ -63,12 +72,10 @@ def image_on_node(
         VpatchError: there is no Docker Engine, or it cannot get the image, or vpatch did not build
             it.
     """
-    require("image", "a run in an image")
+    docker = open_docker(stack)
     # Only a run in an image needs it.
-    from vpatch.docker.engine import Docker  # noqa: PLC0415
     from vpatch.image.running import look_at  # noqa: PLC0415
 
-    docker = stack.enter_context(closing(Docker()))
     names = (image.id, image.name)
     name = next((one for one in names if docker.image(one) is not None), None)
     if name is None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -13,8 +12,8 @@ from vpatch.errors import UsageError, VpatchError, combine, distinct
 from vpatch.harness.machine import missing
 from vpatch.harness.models import ModelNotFetchedError, locate, seen_folder
 from vpatch.harness.target import EngineTarget, ImageTarget, contents_of
+from vpatch.runs.node_image import open_docker
 from vpatch.source.spec import PypiSpec
-from vpatch.util.extras import require
 from vpatch.workspace.checkout import refuse_stopping
 from vpatch.workspace.context import open_engine
 from vpatch.workspace.plans import planned
@@ -146,12 +145,10 @@ def open_target(
 
 def look_at_image(name: str, stack: ExitStack, *, gpus: bool) -> tuple[PatchedImage, Docker]:
     """Ask an image what it is; the connection to its engine is open as long as the stack."""
-    require("image", "a run in an image")
+    docker = open_docker(stack)
     # Only a run in an image needs it.
-    from vpatch.docker.engine import Docker  # noqa: PLC0415
     from vpatch.image.running import look_at  # noqa: PLC0415
 
-    docker = stack.enter_context(closing(Docker()))
     return look_at(docker, name, gpus=gpus), docker
 
 

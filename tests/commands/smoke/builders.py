@@ -8,6 +8,7 @@ from typing import Any
 
 from vpatch.commands.smoke.cells import Cell
 from vpatch.commands.smoke.checks import Check
+from vpatch.commands.smoke.point import SmokeRequest
 from vpatch.commands.smoke.record import SmokeRun, machine_record, record_of
 from vpatch.commands.smoke.run import CellResult, CellRun
 from vpatch.declare.smoke import Sampling, Smoke, Timeouts
@@ -132,26 +133,32 @@ def result_of(log, *checks, phase="after", **keys):
 def record_of_run(log, results=None, **keys):
     """The record of a run of one cell, unless more is said; `log` is a file that is there."""
     ran: dict[str, Any] = {
-        "name": "proof",
         "timestamp": "2026-01-02T03:04:05+00:00",
-        "asked": ASKED,
-        "subject": [deepcopy(SUBJECT)],
-        "plan": smoke_of(),
         "engine": RunEngine(kind="cpu", vllm="0.23.0"),
         "image": None,
-        "machine": machine_record(
-            Machine("Linux", "a processor", 2, 16.0, (Gpu("H200", "9.0", 139.8, "570"),))
-        ),
         "checkpoints": {
             "m": PreparedModel("m", log, "synthetic: all", "sha256:" + "d" * 64, "all")
         },
         "imports": {},
         "results": [result_of(log)] if results is None else results,
-        "patches": (),
     }
-    ran |= keys
-    subject = [SubjectTree.model_validate(tree) for tree in ran["subject"]]
-    return record_of(SmokeRun(**(ran | {"subject": subject})))
+    machine = Machine("Linux", "a processor", 2, 16.0, (Gpu("H200", "9.0", 139.8, "570"),))
+    asked: dict[str, Any] = {
+        "name": "proof",
+        "asked": ASKED,
+        "subject": [deepcopy(SUBJECT)],
+        "smoke": smoke_of(),
+        "models": {},
+        "cells": (),
+        "machine": machine,
+        "patches": (),
+        "before": False,
+        "port": None,
+    }
+    asked |= {key: keys.pop(key) for key in asked.keys() & keys}
+    asked["subject"] = [SubjectTree.model_validate(tree) for tree in asked["subject"]]
+    ran |= {"request": SmokeRequest(**asked), "machine": machine_record(machine)} | keys
+    return record_of(SmokeRun(**ran))
 
 
 def rewritten(record, change):

@@ -59,16 +59,16 @@ def phase(tmp_path, monkeypatch):
                 lambda *args, mode=mode, **keys: started(mode, *args, **keys),
             )
 
-        def begin(number, count, cell):
-            seen.told.append((number, count, cell.k))
-            return lambda: seen.told.append(number)
+        def start(what):
+            seen.told.append(what)
+            return SimpleNamespace(done=lambda: seen.told.append("done"))
 
         place = PhaseContext(phase, sandbox, models, tmp_path / "logs", tmp_path / "room", port)
 
         def tell(result):
             seen.judged.append((len(seen.events), result))
 
-        seen.results = run_phase(place, cells, begin, tell)
+        seen.results = run_phase(place, cells, SimpleNamespace(start=start), tell)
         told = [result for _, result in seen.judged]
         assert len(told) == len(cells)
         assert all(result in told for result in seen.results)
@@ -94,7 +94,8 @@ def test_rounds_alternate_and_each_has_its_log_and_its_room(phase):
         "after-04-m-k-0-offline.log",
     ]
     assert len(set(seen.rooms)) == 4
-    assert seen.told == [(1, 4, 0), 1, (2, 4, 2), 2, (3, 4, 2), 3, (4, 4, 0), 4]
+    begun = [f"after, {n} of 4: m k={k} offline" for n, k in ((1, 0), (2, 2), (3, 2), (4, 0))]
+    assert seen.told == [text for what in begun for text in (what, "done")]
     assert [(r.phase, r.cell.k, len(r.visits), r.verdict) for r in seen.results] == [
         ("after", 0, 2, "pass"),
         ("after", 2, 2, "pass"),
@@ -177,7 +178,7 @@ def test_on_the_pristine_tree_more_is_not_tried_where_fewer_did_not_start(phase)
     assert (check.name, check.reason) == ("runs", "k=2 did not even start")
     (visit,) = seen.results[3].visits
     assert (visit.measured, visit.skipped) == (None, "k=2 did not even start")
-    assert [told for told in seen.told if isinstance(told, int)] == [1, 2, 3]
+    assert seen.told.count("done") == 3
     assert ran(phase(cells, starts_up_to(1))) == [0, 1, 2, 3]
 
 

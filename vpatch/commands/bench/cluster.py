@@ -5,8 +5,7 @@ What is compared with k = 0 then runs on one node, in alternating order.
 
 from __future__ import annotations
 
-import re
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
@@ -20,19 +19,20 @@ from vpatch.commands.bench.schema import (
     SCHEMA_VERSION,
     BenchRecord,
     ClientRecord,
-    EngineRecord,
-    ImageRecord,
     MachineRecord,
     ModelRecord,
     NodeRecord,
     PlanRecord,
     Side,
 )
+from vpatch.commands.bench.sides import tree_records
 from vpatch.errors import VpatchError
+from vpatch.evidence.records import RunEngine, RunImage
 from vpatch.evidence.store import LOGS
 from vpatch.harness.machine import this_machine
 from vpatch.runs.cluster_nodes import WantedNode
-from vpatch.runs.cluster_run import ClusterRun, NodeTask, kept_below
+from vpatch.runs.cluster_run import ClusterRun, NodeTask
+from vpatch.runs.matrix import slug_of
 from vpatch.runs.node_image import name_for_nodes
 from vpatch.runs.node_job import answer_in
 from vpatch.runs.packed_trees import digests_of, packed
@@ -87,8 +87,8 @@ def run_bench_on_cluster(
         NoNodeError: a cell fits on no node.
     """
     bench = BenchOnCluster(request, workdir, on_result)
-    earlier, failure = kept_below(root), None
-    run = ClusterRun(bench.tasks, bench.files, where, earlier, progress, request.digests)
+    failure = None
+    run = ClusterRun(bench.tasks, bench.files, where, root, progress, request.digests)
     try:
         run.make()
     except (KeyboardInterrupt, VpatchError) as error:
@@ -179,10 +179,9 @@ class BenchOnCluster:
                 visits, timeouts = list(schedule([cells_of(own)], plan)), plan.timeouts
                 loads = sum(len(visit.loads) + 1 for visit in visits)
                 title = " ".join(filter(None, (self.names[number], model)))
-                slug = re.sub(r"[^A-Za-z0-9.]+", "-", title)
                 yield BenchTask(
                     title=title,
-                    log=self.workdir / LOGS / f"{slug}.log",
+                    log=self.workdir / LOGS / f"{slug_of(title)}.log",
                     wanted=WantedNode(
                         title, side.needs, plan.tensor_parallel, model, alone=True, image=named
                     ),
@@ -245,27 +244,26 @@ class BenchOnCluster:
         side, nodes = self.request.sides[number], self.nodes[number]
         node, image = next(iter(nodes), None), side.trees.image
         if node is None:
-            machine = MachineRecord.model_validate(asdict(this_machine()))
+            machine = MachineRecord.model_validate(this_machine(), from_attributes=True)
             inherited: dict[str, str] = {}
         else:
             machine, inherited = self.machines[node].machine, self.machines[node].inherited
-        record = Side(
+        return Side(
             name=self.names[number],
             what=side.what,
             machine=machine,
             # A container gets no variable of its node.
             inherited={} if image else inherited,
             digest=side.digest,
-            subject=side.subject,
-            engine=EngineRecord(
+            subject=tree_records(side.subject),
+            engine=RunEngine(
                 kind=nodes[node] if node is not None else side.trees.kind or run.kind,
                 vllm=side.trees.version,
             ),
+            image=image and RunImage.model_validate(image),
             nodes=list(nodes),
+            point=side.point,
         )
-        if image is not None:
-            record.image = ImageRecord.model_validate(image)
-        return record.model_copy(update={"point": dict(side.point)}) if side.point else record
 
 
 def _dataset_files(plan: Bench) -> Iterator[tuple[str, bytes]]:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from vpatch.commands.bench.match import aligned, differences, in_common, joined, most_sides, picked
+from vpatch.commands.bench.cells import LETTERS
+from vpatch.commands.bench.match import aligned, differences, in_common, joined, picked
 from vpatch.commands.bench.record import read_record
 from vpatch.errors import UsageError
 
@@ -52,7 +53,7 @@ def compare_records(
         )
     records = aligned([read_record(place) for place in places])
     count = sum(len(record.sides) for record in records)
-    if count > most_sides():
+    if count > len(LETTERS):
         raise UsageError(
             f"{count} sides are too many: each gets a letter",
             hint="compare fewer records",

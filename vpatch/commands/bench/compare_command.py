@@ -52,7 +52,10 @@ def compare(
     code = ExitCode.FINDINGS if compared.record is None else ExitCode.CLEAN
     if as_json:
         page = None if compared.record is None else html
-        return CommandResult(BenchCompareOutput.of(compared.differing, compared.record, page), code)
+        output = BenchCompareOutput(
+            differences=list(compared.differing), record=compared.record, page=page
+        )
+        return CommandResult(output, code)
     for what in compared.differing:
         click.echo(f"they differ in {what}")
     if not compared.common:

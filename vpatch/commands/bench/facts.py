@@ -136,11 +136,7 @@ def shape_words(record: BenchRecord) -> dict[str, str]:
 
 
 def _pair(name: str, value: object) -> str:
-    return f"{name}={_text(value)}"
-
-
-def _text(value: object) -> str:
-    return value if isinstance(value, str) else json.dumps(value)
+    return f"{name}={value if isinstance(value, str) else json.dumps(value)}"
 
 
 def notes(record: BenchRecord) -> list[str]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import requests
 
-from vpatch.commands.bench.load_result import UnreadableResultError, answers_in, measured_from
+from vpatch.commands.bench.load_result import answers_in, measured_from
 from vpatch.engine import PAYLOAD
 from vpatch.harness.client import AnswerError
 from vpatch.harness.faults import fault
@@ -104,7 +104,7 @@ def send(
         return measured_from(result, counters, cached)
     except (requests.RequestException, AnswerError) as error:
         return Fault("wrong answer", f"its counters cannot be read: {error}")
-    except (UnreadableResultError, ValueError) as error:
+    except ValueError as error:
         return fault("wrong answer", f"vllm bench serve wrote what is not known: {error}", log)
 
 

@@ -20,10 +20,6 @@ FIGURES = ("mean", "p50", "p95", "p99")
 PERCENTS = 101
 
 
-class UnreadableResultError(Exception):
-    """What vLLM wrote is not what any known release writes."""
-
-
 @dataclass(frozen=True)
 class LoadLatency:
     """In milliseconds. `quantiles` are those for 0, 1, ... 100 percent."""
@@ -78,7 +74,7 @@ def measured_from(raw: Mapping[str, Any], counters: Counters, cached_tokens: int
     """Return what vLLM's own result says; only the quantiles are computed from its details.
 
     Raises:
-        UnreadableResultError: a figure is missing, or is not a number.
+        ValueError: a figure is missing, or is not a number.
     """
     try:
         samples = _samples(raw["ttfts"], raw["itls"], raw["output_lens"])
@@ -98,7 +94,7 @@ def measured_from(raw: Mapping[str, Any], counters: Counters, cached_tokens: int
             cached_tokens=cached_tokens,
         )
     except (LookupError, TypeError, ValueError) as error:
-        raise UnreadableResultError(f"{type(error).__name__}: {error}") from error
+        raise ValueError(f"{type(error).__name__}: {error}") from error
 
 
 def _latency(figures: Mapping[str, float], samples: Sequence[float]) -> LoadLatency:

@@ -11,16 +11,14 @@ from vpatch.evidence.subject import subject_trees_of_records
 from vpatch.util.digest import short_digest
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
-    from vpatch.commands.bench.schema import (
-        BenchRecord,
-        PlanRecord,
-        PointRecord,
-        Side,
-    )
+    from vpatch.commands.bench.schema import BenchRecord, PlanRecord, PointRecord, Side
 
 Kind = Literal["model", "prompts", "flags", "pins"]
+# What of a plan shapes the requests, and what the servers, by its keys.
+_OF_REQUESTS = ("sampling", "warm-up", "share-server")
+_OF_SERVERS = ("method", "tensor-parallel", "flags", "environment")
 _UNKNOWN = "not known"
 _SHOWN = 6
 
@@ -76,9 +74,9 @@ def differences(one: BenchRecord, other: BenchRecord) -> list[Difference]:
     """Say what of two records must be the same and is not; their machines need not be."""
     return [
         *_models(one, other),
-        *(Difference("prompts", what) for what in _of_plans(one, other, _for_requests)),
+        *(Difference("prompts", what) for what in _of_plans(one, other, _OF_REQUESTS)),
         *(Difference("prompts", what) for what in _prompts(one, other)),
-        *(Difference("flags", what) for what in _of_plans(one, other, _for_servers)),
+        *(Difference("flags", what) for what in _of_plans(one, other, _OF_SERVERS)),
         *_pins(one, other),
     ]
 
@@ -138,11 +136,6 @@ def picked(record: BenchRecord, names: Sequence[str]) -> BenchRecord:
     ]
     sides = [record.sides[place] for place in places]
     return record.model_copy(update={"sides": sides, "points": points, "planned": len(points)})
-
-
-def most_sides() -> int:
-    """Return how many sides a joined record may have: each has a letter."""
-    return len(LETTERS)
 
 
 def _place(point: PointRecord) -> LoadPlace:
@@ -209,31 +202,13 @@ def _shapes(plan: PlanRecord) -> dict[str, str]:
     return words
 
 
-def _for_requests(plan: PlanRecord) -> tuple[tuple[str, object], ...]:
-    """What of a plan shapes the requests, by its keys."""
-    return (
-        ("sampling", plan.sampling),
-        ("warm-up", plan.warm_up),
-        ("share-server", plan.share_server),
-    )
-
-
-def _for_servers(plan: PlanRecord) -> tuple[tuple[str, object], ...]:
-    """What of a plan shapes the servers, by its keys."""
-    return (
-        ("method", plan.method),
-        ("tensor-parallel", plan.tensor_parallel),
-        ("flags", plan.flags),
-        ("environment", plan.environment),
-    )
-
-
 def _of_plans(
     one: BenchRecord,
     other: BenchRecord,
-    part: Callable[[PlanRecord], Iterable[tuple[str, object]]],
+    keys: Sequence[str],
 ) -> Iterator[str]:
-    for (key, ours), (_, theirs) in zip(part(one.plan), part(other.plan), strict=True):
+    for key in keys:
+        ours, theirs = (getattr(each.plan, key.replace("-", "_")) for each in (one, other))
         if isinstance(ours, dict) and isinstance(theirs, dict):
             for name in sorted(ours.keys() | theirs.keys()):
                 pair = [repr(each[name]) if name in each else "not set" for each in (ours, theirs)]

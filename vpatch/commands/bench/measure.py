@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-import re
 import tempfile
+from collections.abc import Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -18,9 +18,10 @@ from vpatch.harness.client import MODEL, Client
 from vpatch.harness.faults import fault
 from vpatch.harness.launch import await_health, command_of, free_port, stop, url_of
 from vpatch.harness.measured import Fault
+from vpatch.runs.matrix import slug_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from vpatch.commands.bench.cells import BenchCell, Load, ServerRun
     from vpatch.commands.bench.load import Sender
@@ -31,21 +32,6 @@ if TYPE_CHECKING:
 
 # A worker's death ends the server a little later than the answers.
 _DEATH_SECONDS = 15.0
-
-
-@dataclass(frozen=True)
-class StartedSide:
-    """A side whose servers are started and stopped: on a sandbox, with the models of a plan."""
-
-    sandbox: Sandbox
-    checkpoints: Mapping[str, PreparedModel]
-
-
-@dataclass(frozen=True)
-class FoundSide:
-    """A side whose servers were there before, by the cell that each of them is."""
-
-    targets: Mapping[BenchCell, LoadTarget]
 
 
 @dataclass(frozen=True)
@@ -67,9 +53,14 @@ class LoadRun:
 
 @dataclass(frozen=True)
 class BenchContext:
-    """Where a benchmark runs. `logs` and `raw` are kept; `port` is of the servers, if given."""
+    """Where a benchmark runs. `logs` and `raw` are kept; `port` is of the servers, if given.
 
-    sides: Sequence[StartedSide | FoundSide]
+    A side is the sandbox of servers that are started with one of the `checkpoints`, and stopped. Or
+    it has the servers that were there before, by the cell that each of them is.
+    """
+
+    sides: Sequence[Sandbox | Mapping[BenchCell, LoadTarget]]
+    checkpoints: Mapping[str, PreparedModel]
     names: Sequence[str]
     sender: Sender
     logs: Path
@@ -128,28 +119,28 @@ class _Turn:
         return self.place.raw / f"{self._file(what)}.json"
 
     def _file(self, what: str) -> str:
-        return f"{self.number:03}-" + re.sub(r"[^A-Za-z0-9.]+", "-", f"{self.title} {what}")
+        return f"{self.number:03}-" + slug_of(f"{self.title} {what}")
 
     def all(self, failure: Fault) -> list[LoadResult | Fault]:
         return [failure] * len(self.visit.loads)
 
     def results(self, workdir: Path) -> list[LoadResult | Fault]:
         side = self.place.sides[self.visit.side]
-        if isinstance(side, FoundSide):
-            return self._sent(side.targets[self.visit.cell], None, workdir)
+        if isinstance(side, Mapping):
+            return self._send_all(side[self.visit.cell], None, workdir)
         with self._serve(side, workdir) as server:
             if isinstance(server, Fault):
                 return self.all(server)
-            results = self._sent(*server, workdir)
+            results = self._send_all(*server, workdir)
         try:
-            side.sandbox.verify()
+            side.verify()
         except OverlayError as error:
             return self.all(Fault("tampered with", f"{error.where}: {error.what}"))
         return results
 
     @contextmanager
     def _serve(
-        self, side: StartedSide, workdir: Path
+        self, sandbox: Sandbox, workdir: Path
     ) -> Iterator[tuple[LoadTarget, Running] | Fault]:
         """Start a server, and stop it after the block."""
         cell, taken = self.visit.cell, free_port(self.place.port)
@@ -157,11 +148,11 @@ class _Turn:
             what = f"port {self.place.port} is in use on this machine"
             yield Fault("not run", what)  # the next time it may be free
             return
-        model = side.checkpoints[cell.model].folder
-        command = command_of(cell, model, side.sandbox, taken)
+        model = self.place.checkpoints[cell.model].folder
+        command = command_of(cell, model, sandbox, taken)
         log = self.log("server")
         ended = self.begin(f"{self.which}: {self.title}, starting")
-        with side.sandbox.started(
+        with sandbox.started(
             command, workdir=workdir, log=log, extra_env=cell.environment
         ) as child:
             client = Client(url_of(taken), cell.timeouts.token, math.inf)
@@ -175,7 +166,7 @@ class _Turn:
                 # Asked, and not only killed; whether it then ends is what `vpatch smoke` tells.
                 stop(child, cell.timeouts)
 
-    def _sent(
+    def _send_all(
         self, target: LoadTarget, child: Running | None, workdir: Path
     ) -> list[LoadResult | Fault]:
         """Send all loads, after a warm-up; what the server does not survive ends them."""

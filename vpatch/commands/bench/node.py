@@ -12,6 +12,7 @@ from vpatch.commands.bench.run import BenchRequest, Opened, run
 from vpatch.commands.bench.schema import MachineRecord, ModelRecord, Side
 from vpatch.declare.bench import Bench
 from vpatch.declare.smoke import Model
+from vpatch.harness.machine import this_machine
 from vpatch.harness.measured import Fault, StartHangs
 from vpatch.harness.model_digest import digest_of_checkpoint
 from vpatch.harness.models import locate
@@ -22,19 +23,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from vpatch.commands.bench.measure import LoadRun
-    from vpatch.harness.sandbox import Sandbox
-
-# The driver says what the side is. Here it has no more than a name.
-_SIDE = Side.model_construct(
-    set(),
-    name="",
-    what="",
-    machine=MachineRecord.model_construct(
-        system="", processor="", cores=0, memory=0.0, gpus=[], problem=None
-    ),
-    inherited={},
-    digest=None,
-)
 
 
 class PointAnswer(BaseModel):
@@ -81,24 +69,16 @@ class BenchJob(EngineJob):
             with (out / LOG).open("a", encoding="utf-8") as file:
                 file.write(f"{point.cell.name} {point.load.name} #{point.repeat + 1}: {line}\n")
 
-        def client(workdir: Path) -> Sandbox:
-            return target.sandbox("after", workdir.parent, workdir.name)
-
         with self.target(folder, [datasets] if datasets.is_dir() else []) as target:
             # Before a long measurement.
             place, digests = locate(self.checkpoint), checkpoint_digests()
             if place is not None and self.digest is not None:
                 self.refuse_another(digest_of_checkpoint(place, digests), str(place))
-            request = BenchRequest(
-                name="node",
-                asked={},
-                plan=_with_own_files(self.plan, datasets),
-                datasets={},
-                sides=[Opened(target, _SIDE)],
-                client=client,
-                vllm=target.version,
-                digests=digests,
-            )
+            # The driver says what the side is.
+            machine = MachineRecord.model_validate(this_machine(), from_attributes=True)
+            side = Side(name="", what="", machine=machine, inherited={}, digest=None)
+            plan = _with_own_files(self.plan, datasets)
+            request = BenchRequest("node", {}, plan, {}, [Opened(target, side)], digests=digests)
             (out / "logs").mkdir()
             record, failure = run(request, out, Silent(), on_result)
             if failure is not None:

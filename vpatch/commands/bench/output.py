@@ -3,13 +3,9 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Self
 
 from vpatch.commands.bench.schema import BenchRecord
 from vpatch.console.document import OutputModel
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
 
 
 class BenchOutput(OutputModel):
@@ -30,7 +26,3 @@ class BenchCompareOutput(OutputModel):
     """All records in one, with the sides of each; null if they were not compared."""
     page: Path | None
     """The page that was written."""
-
-    @classmethod
-    def of(cls, differences: Iterable[str], record: BenchRecord | None, page: Path | None) -> Self:
-        return cls(differences=list(differences), record=record, page=page)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import fields
+from dataclasses import asdict, fields
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from pydantic import ValidationError
@@ -97,26 +97,11 @@ def read_record(place: Path) -> BenchRecord:
     except (FileNotFoundError, NotADirectoryError) as error:
         raise NoRecordError("there is no such record", where=str(file), hint=_ANOTHER) from error
     except OSError as error:
-        raise RecordError(
-            f"the record cannot be read: {error.strerror}",
-            where=str(file),
-            hint=_ANOTHER,
-            code="bench.unreadable-record",
-        ) from error
+        raise _unreadable(file, f"the record cannot be read: {error.strerror}") from error
     except (ValueError, RecursionError) as error:
-        raise RecordError(
-            f"it is not a record: {error}",
-            where=str(file),
-            hint=_ANOTHER,
-            code="bench.unreadable-record",
-        ) from error
+        raise _unreadable(file, f"it is not a record: {error}") from error
     if not isinstance(content, dict) or not content.keys() >= {"points", "sides", "plan"}:
-        raise RecordError(
-            "it is not a record of a benchmark",
-            where=str(file),
-            hint=_ANOTHER,
-            code="bench.unreadable-record",
-        )
+        raise _unreadable(file, "it is not a record of a benchmark")
     if content.get("schema_version") != SCHEMA_VERSION and content.get("record-version") != 1:
         raise RecordError(
             "this vpatch does not know this kind of record",
@@ -127,12 +112,13 @@ def read_record(place: Path) -> BenchRecord:
     try:
         return BenchRecord.model_validate(content)
     except ValidationError as error:
-        raise RecordError(
-            f"the record is not complete: {first_of(error)}",
-            where=str(file),
-            hint="use the record as vpatch bench wrote it",
-            code="bench.unreadable-record",
-        ) from error
+        what = f"the record is not complete: {first_of(error)}"
+        hint = "use the record as vpatch bench wrote it"
+        raise _unreadable(file, what, hint) from error
+
+
+def _unreadable(file: Path, what: str, hint: str = _ANOTHER) -> RecordError:
+    return RecordError(what, where=str(file), hint=hint, code="bench.unreadable-record")
 
 
 def _clean(value: Any) -> Any:
@@ -173,24 +159,14 @@ def point_of(run: LoadRun) -> PointRecord:
 
 def _measured_record(result: LoadResult) -> MeasuredRecord:
     latencies = {
-        name: LatencyRecord.model_construct(
-            mean=one.mean, p50=one.p50, p95=one.p95, p99=one.p99, quantiles=list(one.quantiles)
-        )
+        name: LatencyRecord.model_construct(**asdict(one) | {"quantiles": list(one.quantiles)})
         for name, one in result.latencies.items()
     }
     counters = result.counters
-    return MeasuredRecord.model_construct(
-        seconds=result.seconds,
-        requests=result.requests,
-        input_tokens=result.input_tokens,
-        output_tokens=result.output_tokens,
-        output_tokens_per_second=result.output_tokens_per_second,
-        latency_ms=Latencies.model_construct(None, **latencies),
-        counters=CountersRecord.model_construct(
-            drafts=counters.drafts,
-            draft_tokens=counters.draft_tokens,
-            accepted=counters.accepted,
-            per_position=list(counters.per_position),
-        ),
-        cached_tokens=result.cached_tokens,
-    )
+    positions = {"per_position": list(counters.per_position)}
+    parts = {
+        "latency_ms": Latencies.model_construct(None, **latencies),
+        "counters": CountersRecord.model_construct(**asdict(counters) | positions),
+    }
+    figures = {name: one for name, one in asdict(result).items() if name != "latencies"}
+    return MeasuredRecord.model_construct(**figures | parts)

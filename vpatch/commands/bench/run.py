@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from vpatch import __version__
 from vpatch.commands.bench.cells import BenchCell, cells_of, schedule, side_names
 from vpatch.commands.bench.load import LoadTarget, Sender
-from vpatch.commands.bench.measure import BenchContext, FoundSide, LoadRun, StartedSide, measure
+from vpatch.commands.bench.measure import BenchContext, LoadRun, measure
 from vpatch.commands.bench.record import RAW, RECORD, point_of, write_record
 from vpatch.commands.bench.report.markdown import csv_of, report_of
 from vpatch.commands.bench.report.page import page_of
@@ -27,7 +27,8 @@ from vpatch.commands.bench.schema import (
 from vpatch.errors import UnavailableError, UsageError, VpatchError
 from vpatch.evidence.store import LOGS
 from vpatch.harness.models import PreparedModel, prepare
-from vpatch.harness.sandbox import run_in
+from vpatch.harness.sandbox import lay_over, run_in
+from vpatch.harness.target import new_folder
 from vpatch.util.home import expanded
 from vpatch.util.os_errors import cannot_write
 from vpatch.util.scratch import scratch_folder
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
 
     from vpatch.commands.bench.servers import RunningServer
     from vpatch.declare.bench import Bench
+    from vpatch.engine.environment import Engine
     from vpatch.harness.sandbox import Sandbox
     from vpatch.harness.target import ExecutionTarget
     from vpatch.progress import Progress
@@ -59,23 +61,45 @@ class Opened:
     target: ExecutionTarget
     described: Side
 
+    @property
+    def vllm(self) -> str:
+        """The version of the vLLM that can send loads."""
+        return self.target.version
+
+    def client(self, work: Path) -> Sandbox:
+        """Make the sandbox that sends loads, in a folder below `work`."""
+        return self.target.sandbox("after", work, "client")
+
 
 @dataclass(frozen=True)
 class Answering:
-    """A side whose servers were there before; prompts are made with a tokenizer, in a folder."""
+    """A side whose servers were there before; prompts are made with a tokenizer, in a folder.
+
+    `engine` is there for its `vllm bench serve` alone.
+    """
 
     servers: Sequence[RunningServer]
     described: Side
     tokenizer: Path
+    engine: Engine
+
+    @property
+    def vllm(self) -> str:
+        """The version of the vLLM that can send loads."""
+        return self.engine.version
+
+    def client(self, work: Path) -> Sandbox:
+        """Make the sandbox that sends loads, in a folder below `work`."""
+        return lay_over(self.engine, [{}], new_folder(work, "client"))
 
 
 @dataclass(frozen=True)
 class BenchRequest:
-    """A benchmark to make. `client` makes the sandbox that sends the loads, below a folder.
+    """A benchmark to make. The first side's vLLM sends the loads of all.
 
     `datasets` has the digests of the files that prompts come from, by the names of their shapes;
-    `vllm` is the version that it has; `asked` is what the command line said; `port` is for the
-    servers that are started. `digests` is the cache's folder that remembers digests of large files.
+    `asked` is what the command line said; `port` is for the servers that are started. `digests` is
+    the cache's folder that remembers digests of large files.
     """
 
     name: str
@@ -83,8 +107,6 @@ class BenchRequest:
     plan: Bench
     datasets: Mapping[str, str]
     sides: Sequence[Opened | Answering]
-    client: Callable[[Path], Sandbox]
-    vllm: str
     port: int | None = None
     digests: Path | None = None
 
@@ -136,7 +158,7 @@ def run(
             name=request.name,
             made=timestamp,
             asked=dict(request.asked),
-            client=ClientRecord(vllm=request.vllm),
+            client=ClientRecord(vllm=request.sides[0].vllm),
             models=models or _served_models(request),
             datasets=dict(request.datasets),
             plan=_known_plan(request),
@@ -248,28 +270,28 @@ def _prepare(
 ) -> tuple[BenchContext, list[list[BenchCell]], dict[str, PreparedModel]]:
     """Return where it all runs, the cells of each side, and the checkpoints."""
     plan = request.plan
-    models = work / "models"
-    models.mkdir()
-    client = request.client(work / "client")
+    client = request.sides[0].client(work)
     if any(shape.path for shape in plan.shapes):
         _refuse_without_reader(client, work)
     checkpoints = {}
     if isinstance(request.sides[0], Opened):
         task = progress.start(f"Preparing {', '.join(plan.models)}")
+        folder = new_folder(work, "models")
         checkpoints = {
-            name: prepare(name, model, client, models, request.digests)
+            name: prepare(name, model, client, folder, request.digests)
             for name, model in plan.models.items()
         }
         task.done()
     names = side_names(len(request.sides))
     opened, cells = [], []
     for name, side in zip(names, request.sides, strict=True):
-        opened_side, of_side = _side(side, plan, work, name or "only", checkpoints)
+        opened_side, of_side = _side(side, plan, work, name or "only")
         opened.append(opened_side)
         cells.append(of_side)
     sender = Sender(client, plan.sampling, plan.environment, plan.timeouts.cell, plan.flags)
     place = BenchContext(
         opened,
+        checkpoints,
         names,
         sender,
         workdir / LOGS,
@@ -285,7 +307,7 @@ def _refuse_without_reader(client: Sandbox, work: Path) -> None:
     """Look for it first: servers start slowly."""
     log = work / "reader.log"
     command: list[str | Path] = [client.python, "-c", f"import {_READER}"]
-    ended = run_in(client, command, workdir=work, log=log, extra_env={}, timeout=_READER_SECONDS)
+    ended = run_in(client, command, workdir=work, log=log, timeout=_READER_SECONDS)
     if ended.code != 0:
         raise UsageError(
             f"vllm bench serve cannot read prompts from a file: {_READER} is not installed",
@@ -296,15 +318,10 @@ def _refuse_without_reader(client: Sandbox, work: Path) -> None:
 
 
 def _side(
-    side: Opened | Answering,
-    plan: Bench,
-    work: Path,
-    name: str,
-    checkpoints: Mapping[str, PreparedModel],
-) -> tuple[StartedSide | FoundSide, list[BenchCell]]:
+    side: Opened | Answering, plan: Bench, work: Path, name: str
+) -> tuple[Sandbox | Mapping[BenchCell, LoadTarget], list[BenchCell]]:
     if isinstance(side, Opened):
-        sandbox: Sandbox = side.target.sandbox("after", work, name)
-        return StartedSide(sandbox, checkpoints), cells_of(plan)
+        return side.target.sandbox("after", work, name), cells_of(plan)
     (model,) = plan.models
     targets = {
         BenchCell(model, server.k, plan.method, plan.tensor_parallel, plan.timeouts): LoadTarget(
@@ -312,4 +329,4 @@ def _side(
         )
         for server in sorted(side.servers, key=lambda server: server.k)
     }
-    return FoundSide(targets), list(targets)
+    return targets, list(targets)

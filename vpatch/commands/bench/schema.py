@@ -21,6 +21,7 @@ from pydantic import (
 )
 
 from vpatch.declare.bench import Shape
+from vpatch.evidence.records import RunEngine, RunImage
 from vpatch.harness.measured import Fault
 from vpatch.harness.predict import Counters
 from vpatch.util.versions import utc_time
@@ -37,17 +38,20 @@ def _either(name: str) -> AliasChoices:
     return AliasChoices(name, name.replace("_", "-"))
 
 
-def _drop_unknown(content: Any, *optional: str) -> Any:
-    """What is not known is left out of a record; null, as `--json` has it, means the same."""
-    if not isinstance(content, dict):
-        return content
-    return {key: one for key, one in content.items() if one is not None or key not in optional}
-
-
 class _Part(BaseModel):
     model_config = ConfigDict(
         extra="allow", alias_generator=AliasGenerator(validation_alias=_either)
     )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _leave_out(cls, content: Any) -> Any:
+        """What is not known is left out of a record; null, as `--json` has it, means the same."""
+        if not isinstance(content, dict):
+            return content
+        fields = cls.model_fields.items()
+        optional = {one.alias or name for name, one in fields if not one.is_required()}
+        return {key: one for key, one in content.items() if one is not None or key not in optional}
 
 
 class LatencyRecord(_Part):
@@ -125,11 +129,6 @@ class PointRecord(_Part):
     node: str | None = None
     """The node of the cluster that it ran on, which is one of `machines`."""
 
-    @model_validator(mode="before")
-    @classmethod
-    def _leave_out(cls, content: Any) -> Any:
-        return _drop_unknown(content, "node")
-
     @model_validator(mode="after")
     def _one_of_both(self) -> PointRecord:
         if (self.measured is None) == (self.fault is None):
@@ -181,16 +180,6 @@ class TreeRecord(_Part):
     files: list[File]
 
 
-class EngineRecord(_Part):
-    kind: str
-    vllm: str
-
-
-class ImageRecord(_Part):
-    name: str
-    id: str
-
-
 class Server(_Part):
     url: str
     model: str
@@ -206,18 +195,13 @@ class Side(_Part):
     inherited: dict[str, str]
     digest: str | None
     subject: list[TreeRecord] | None = None
-    engine: EngineRecord | None = None
-    image: ImageRecord | None = None
+    engine: RunEngine | None = None
+    image: RunImage | None = None
     servers: list[Server] | None = None
     nodes: list[str] | None = None
     """The nodes of a cluster that measured it; `machine` is the first one."""
     point: dict[Literal["vllm", "patches", "hardware"], str] | None = None
     """Its names in the matrix of the recipe."""
-
-    @model_validator(mode="before")
-    @classmethod
-    def _leave_out(cls, content: Any) -> Any:
-        return _drop_unknown(content, "subject", "engine", "image", "servers", "nodes", "point")
 
 
 class ModelRecord(_Part):
@@ -230,13 +214,11 @@ class CellsRecord(_Part):
     k: list[Count]
 
 
-class PlanRecord(BaseModel):
+class PlanRecord(_Part):
     """The plan, with the keys of the recipe. What is not known of running servers is left out."""
 
     model_config = ConfigDict(
-        extra="allow",
-        alias_generator=lambda name: name.replace("_", "-"),
-        serialize_by_alias=True,
+        alias_generator=lambda name: name.replace("_", "-"), serialize_by_alias=True
     )
 
     shapes: list[Shape]
@@ -251,12 +233,6 @@ class PlanRecord(BaseModel):
     tensor_parallel: int | None = None
     flags: dict[str, Any] | None = None
     environment: dict[str, str] | None = None
-
-    @model_validator(mode="before")
-    @classmethod
-    def _leave_out(cls, content: Any) -> Any:
-        keys = ("share-server", "method", "tensor-parallel", "flags", "environment")
-        return _drop_unknown(content, *keys)
 
 
 class ClientRecord(_Part):
@@ -284,7 +260,6 @@ class BenchRecord(_Part):
     @model_validator(mode="before")
     @classmethod
     def _upgrade(cls, content: Any) -> Any:
-        content = _drop_unknown(content, "machines")
         if isinstance(content, dict) and content.get("record-version") == 1:
             content = {key: value for key, value in content.items() if key != "record-version"}
             return {"schema_version": SCHEMA_VERSION} | content

@@ -3,34 +3,22 @@
 from __future__ import annotations
 
 import os
-from dataclasses import asdict, dataclass, replace
-from functools import partial
+from dataclasses import dataclass, replace
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Literal, cast
 
 from vpatch.commands.bench.cells import LETTERS
 from vpatch.commands.bench.run import Answering, Opened
-from vpatch.commands.bench.schema import (
-    EngineRecord,
-    ImageRecord,
-    MachineRecord,
-    Server,
-    Side,
-    TreeRecord,
-)
+from vpatch.commands.bench.schema import MachineRecord, Server, Side, TreeRecord
 from vpatch.commands.bench.servers import look_at
 from vpatch.declare.smoke import Needs
 from vpatch.engine.kinds import KINDS
 from vpatch.errors import UsageError
 from vpatch.evidence.documents import document_of
-from vpatch.evidence.subject import (
-    digest_of_subject,
-    subject_trees,
-    subject_trees_of_locks,
-    subject_trees_of_records,
-)
+from vpatch.evidence.records import RunEngine, RunImage
+from vpatch.evidence.subject import digest_of_subject, subject_trees, subject_trees_of_locks
 from vpatch.harness.models import ModelError, given, locate
-from vpatch.harness.sandbox import inherited, lay_over
+from vpatch.harness.sandbox import inherited
 from vpatch.runs.matrix import MatrixPoint, merged_needs
 from vpatch.runs.targets import (
     engine_here,
@@ -49,7 +37,7 @@ from vpatch.workspace import selection
 from vpatch.workspace.context import open_engine
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
     from contextlib import ExitStack
 
     from vpatch.commands.bench.plan import Overrides
@@ -59,13 +47,15 @@ if TYPE_CHECKING:
     from vpatch.engine.environment import Engine
     from vpatch.evidence.records import SubjectTree
     from vpatch.harness.machine import Machine
-    from vpatch.harness.sandbox import Sandbox
     from vpatch.harness.target import ExecutionTarget
     from vpatch.image.running import PatchedImage
     from vpatch.runs.matrix import RecipeMatrix
     from vpatch.runs.targets import PlannedTrees
     from vpatch.workspace.context import Context
     from vpatch.workspace.selection import Request, Selection
+
+    # The plan, the sides, and a title.
+    _Opened = tuple[Bench, Sequence[Opened | Answering], str]
 
 Kind = Literal["trees", "images", "servers"]
 _IMAGE, _PRISTINE = "image:", "pristine:"
@@ -88,17 +78,6 @@ class Subjects:
 
 
 @dataclass(frozen=True)
-class Ready:
-    """All that a benchmark needs: `client` and `vllm` are those of a `BenchRequest`."""
-
-    bench: Bench
-    sides: Sequence[Opened | Answering]
-    client: Callable[[Path], Sandbox]
-    vllm: str
-    title: str
-
-
-@dataclass(frozen=True)
 class PlannedSide:
     """A side of trees that engines elsewhere will run: `what` it is in words, and its digests.
 
@@ -107,18 +86,13 @@ class PlannedSide:
 
     trees: PlannedTrees
     what: str
-    subject: list[TreeRecord]
+    subject: list[SubjectTree]
     needs: Needs
-    point: Mapping[str, str] | None = None
+    point: dict[str, str] | None = None
 
     @property
     def digest(self) -> str:
-        return digest_of_trees(self.subject)
-
-
-def digest_of_trees(trees: Sequence[TreeRecord]) -> str:
-    """Return the digest of a side's subject, the same on any machine."""
-    return digest_of_subject(subject_trees_of_records(trees))
+        return digest_of_subject(self.subject)
 
 
 def subjects_of(
@@ -196,25 +170,23 @@ class Opening:
     stack: ExitStack
     matrix: RecipeMatrix | None = None
 
-    def open(self, subjects: Subjects) -> Ready:
+    def open(self, subjects: Subjects) -> _Opened:
+        """Open the sides for this machine; return plan, sides, and a title."""
         by_kind = {"trees": self._trees, "images": self._images, "servers": self._servers}
         return by_kind[subjects.kind](subjects.sides)
 
-    def _trees(self, sides: Sequence[Sequence[str]]) -> Ready:
+    def _trees(self, sides: Sequence[Sequence[str]]) -> _Opened:
         engine, kind = engine_here(self.context, self.engine, self.machine)
         if self.matrix is not None:
-            notes: list[str] = []
-            points = self.matrix.here(self.machine, kind, notes).points
-            for note in notes:
-                self.context.progress.note(note)
+            points = self.matrix.here(self.machine, kind, self.context.progress).points
         else:
             points = [_alone(self._jobs(vllm)) for (vllm,) in sides]
         bench, recipe = self._plan(points)
         for point in points:
             needed = bench.model_copy(update={"needs": merged_needs(bench.needs, point.needs)})
             self._refuse_missing(needed, kind, [release_asked(one.jobs) for one in points])
-        opened = [self._opened_trees(point, engine) for point in points]
-        return self._ready(bench, opened, f"{recipe or opened[0].target.version}-{kind}")
+        opened = [self._open_trees(point, engine) for point in points]
+        return bench, opened, f"{recipe or opened[0].vllm}-{kind}"
 
     def _plan(self, points: Sequence[MatrixPoint]) -> tuple[Bench, str | None]:
         """The plan, and the name of the recipe whose trees are measured."""
@@ -238,7 +210,7 @@ class Opening:
     def planned(self, subjects: Subjects) -> tuple[Bench, list[PlannedSide], str]:
         """Plan the sides for other machines; return plan, sides, and a title."""
         if subjects.kind == "images":
-            return self._planned_images(name for (name,) in subjects.sides)
+            return self._plan_images(name for (name,) in subjects.sides)
         if self.matrix is not None:
             points = self.matrix.points
         else:
@@ -249,7 +221,7 @@ class Opening:
             trees = planned_trees(
                 self.context, point.jobs, self.stack, asked_for=bool(self.request.patches)
             )
-            subject = _trees(subject_trees(trees.plans))
+            subject = subject_trees(trees.plans)
             needs = merged_needs(bench.needs, point.needs)
             what = _in_words(trees.version, subject, point)
             sides.append(PlannedSide(trees, what, subject, needs, point.names or None))
@@ -267,7 +239,7 @@ class Opening:
         files = [shape.path for shape in bench.shapes if shape.path is not None]
         return images, plan, bench, files
 
-    def _planned_images(self, names: Iterable[str]) -> tuple[Bench, list[PlannedSide], str]:
+    def _plan_images(self, names: Iterable[str]) -> tuple[Bench, list[PlannedSide], str]:
         images, plan, bench, files = self._look_at(names)
         first, _ = images[0]
         named = self.overrides.model is not None
@@ -276,7 +248,7 @@ class Opening:
             PlannedSide(
                 trees_in_image(image),
                 _image_in_words(image),
-                _trees(subject_trees_of_locks(*image.locks)),
+                subject_trees_of_locks(*image.locks),
                 bench.needs,
             )
             for image, _ in images
@@ -291,18 +263,14 @@ class Opening:
         without = replace(request, vllm=vllm.removeprefix(_PRISTINE) or None, patches=())
         return [replace(job, patches=()) for job in selection.resolve(without, library)]
 
-    def _opened_trees(self, point: MatrixPoint, engine: str) -> Opened:
+    def _open_trees(self, point: MatrixPoint, engine: str) -> Opened:
         target, plans, version = engine_target(
             self.context, point.jobs, engine, self.stack, asked_for=bool(self.request.patches)
         )
-        subject = _trees(subject_trees(plans))
-        opened = self._opened(_in_words(version, subject, point), subject, target)
-        if not point.names:
-            return opened
-        described = opened.described.model_copy(update={"point": point.names})
-        return replace(opened, described=described)
+        subject = subject_trees(plans)
+        return self._open_side(_in_words(version, subject, point), subject, target, point.names)
 
-    def _images(self, sides: Sequence[Sequence[str]]) -> Ready:
+    def _images(self, sides: Sequence[Sequence[str]]) -> _Opened:
         images, plan, bench, files = self._look_at(name for (name,) in sides)
         first, _ = images[0]
         self._refuse_missing(bench, first.kind, [image.version for image, _ in images])
@@ -312,40 +280,35 @@ class Opening:
         opened = []
         for image, docker in images:
             target = image_target(image, docker, seen, gpus=bool(self.machine.gpus))
-            subject = _trees(subject_trees_of_locks(*image.locks))
-            opened.append(self._opened(_image_in_words(image), subject, target))
-        title = f"{first.lock.recipe or first.version}-{first.kind}-image"
-        return self._ready(bench, opened, title)
+            subject = subject_trees_of_locks(*image.locks)
+            opened.append(self._open_side(_image_in_words(image), subject, target))
+        return bench, opened, f"{first.lock.recipe or first.version}-{first.kind}-image"
 
-    @staticmethod
-    def _ready(bench: Bench, sides: Sequence[Opened], title: str) -> Ready:
-        """The first side's vLLM sends the loads of all."""
-        target = sides[0].target
-
-        def client(workdir: Path) -> Sandbox:
-            return target.sandbox("after", workdir.parent, workdir.name)
-
-        return Ready(bench, sides, client, target.version, title)
-
-    def _opened(self, what: str, subject: list[TreeRecord], target: ExecutionTarget) -> Opened:
+    def _open_side(
+        self,
+        what: str,
+        subject: list[SubjectTree],
+        target: ExecutionTarget,
+        point: dict[str, str] | None = None,
+    ) -> Opened:
         described = Side(
             name="",
             what=what,
             machine=self._machine_record(),
             # A container gets none of it.
             inherited={} if target.image else inherited(),
-            digest=digest_of_trees(subject),
-            subject=subject,
-            engine=EngineRecord(kind=target.kind, vllm=target.version),
+            digest=digest_of_subject(subject),
+            subject=tree_records(subject),
+            engine=RunEngine(kind=target.kind, vllm=target.version),
+            image=target.image and RunImage.model_validate(target.image),
+            point=point or None,
         )
-        if target.image:
-            described.image = ImageRecord.model_validate(target.image)
         return Opened(target, described)
 
     def _machine_record(self) -> MachineRecord:
-        return MachineRecord.model_validate(asdict(self.machine))
+        return MachineRecord.model_validate(self.machine, from_attributes=True)
 
-    def _servers(self, sides: Sequence[Sequence[str]]) -> Ready:
+    def _servers(self, sides: Sequence[Sequence[str]]) -> _Opened:
         """Servers that run: an engine is opened for its `vllm bench serve` alone."""
         # Its environment is that of a process here, and its files go to the servers.
         self.context.require_trust((), self.recipe)
@@ -370,8 +333,8 @@ class Opening:
         else:
             opened = self.context.own_engine(engine)
         (name,) = bench.models
-        answering = [self._answering(side, tokenizer) for side in looked_at]
-        return Ready(bench, answering, partial(_untouched, opened), opened.version, f"{name}-url")
+        answering = [self._describe_servers(side, tokenizer, opened) for side in looked_at]
+        return bench, answering, f"{name}-url"
 
     def _tokenizer(self, server: RunningServer) -> Path:
         """Find what prompts are made with: that of --model, or of what a server says it serves."""
@@ -388,7 +351,9 @@ class Opening:
             ) from error
         return cast("Path", folder)  # None is for synthetic models, which cannot be given
 
-    def _answering(self, servers: Sequence[RunningServer], tokenizer: Path) -> Answering:
+    def _describe_servers(
+        self, servers: Sequence[RunningServer], tokenizer: Path, engine: Engine
+    ) -> Answering:
         by_k: dict[int, str] = {}
         for server in servers:
             if server.k in by_k:
@@ -405,9 +370,14 @@ class Opening:
             machine=self._machine_record(),
             inherited={},
             digest=None,
-            servers=[_server_record(server) for server in servers],
+            servers=[
+                Server(
+                    url=one.client.url, model=one.served, root=one.root, vllm=one.version, k=one.k
+                )
+                for one in servers
+            ],
         )
-        return Answering(servers, described, tokenizer)
+        return Answering(servers, described, tokenizer, engine)
 
 
 def _alone(jobs: Sequence[Selection]) -> MatrixPoint:
@@ -415,21 +385,12 @@ def _alone(jobs: Sequence[Selection]) -> MatrixPoint:
     return MatrixPoint(None, None, None, Needs(), jobs)
 
 
-def _trees(subject: Iterable[SubjectTree]) -> list[TreeRecord]:
+def tree_records(subject: Iterable[SubjectTree]) -> list[TreeRecord]:
+    """Return what a side says of its subject."""
     return [TreeRecord.model_validate(document_of(tree)) for tree in subject]
 
 
-def _server_record(server: RunningServer) -> Server:
-    return Server(
-        url=server.client.url,
-        model=server.served,
-        root=server.root,
-        vllm=server.version,
-        k=server.k,
-    )
-
-
-def _in_words(version: str, subject: Sequence[TreeRecord], point: MatrixPoint) -> str:
+def _in_words(version: str, subject: Sequence[SubjectTree], point: MatrixPoint) -> str:
     count = sum(len(tree.patches) for tree in subject)
     patches = f"{count} patch{'es' if count > 1 else ''}" if count else "no patches"
     hardware = f", on {point.hardware}" if point.hardware else ""
@@ -463,11 +424,6 @@ def _refuse_strangers(servers: Sequence[RunningServer]) -> None:
                 hint="name servers of one model",
                 code="bench.different-models",
             )
-
-
-def _untouched(engine: Engine, workdir: Path) -> Sandbox:
-    workdir.mkdir()
-    return lay_over(engine, [{}], workdir)
 
 
 def _kind_of(side: str) -> Kind:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from vpatch.declare.bench import Bench
+from vpatch.harness.models import TINY_ENVIRONMENT, TINY_FLAGS
 
 
 def standard_bench() -> Bench:
@@ -13,13 +14,8 @@ def standard_bench() -> Bench:
             "shapes": ({"input": 24, "output": 32},),
             "concurrency": (1, 4),
             "share-server": True,
-            "flags": {
-                "enforce-eager": True,
-                "max-model-len": 512,
-                "max-num-seqs": 8,
-                "gpu-memory-utilization": 0.3,
-            },
-            "environment": {"VLLM_CPU_KVCACHE_SPACE": "1", "TORCHDYNAMO_DISABLE": "1"},
+            "flags": TINY_FLAGS,
+            "environment": TINY_ENVIRONMENT,
             "cells": ({"model": "all-accepted", "k": (0, 3)},),
         }
     )

@@ -143,22 +143,14 @@ def bench(
         )
         if isinstance(where, OnCluster):
             return _on_cluster(opening, subjects, options, where, asked, root, on_result)
-        ready = opening.open(subjects)
-        datasets, digests = datasets_of(ready.bench), context.cache.answers("checkpoints")
-        name = options.name or dated(ready.title)
+        plan, sides, title = opening.open(subjects)
+        datasets, digests = datasets_of(plan), context.cache.answers("checkpoints")
+        name = options.name or dated(title)
         collecting = stack.enter_context(
             collected(root, name, _KIND, numbered=options.name is None)
         )
         bench_request = BenchRequest(
-            collecting.name,
-            _redact(asked),
-            ready.bench,
-            datasets,
-            ready.sides,
-            ready.client,
-            ready.vllm,
-            options.port,
-            digests,
+            collecting.name, _redact(asked), plan, datasets, sides, options.port, digests
         )
         record, failure = run(bench_request, collecting.workdir, context.progress, on_result)
     # It is in its place by now: whatever becomes of the rest, hours of measuring are not lost.

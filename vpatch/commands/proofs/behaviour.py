@@ -66,15 +66,14 @@ class _Shown:
     failed: int = 0
 
     def add(self, one: ProvenTest) -> None:
-        patch, proof = one.patch, one.proof
         if one.found is None:
-            reason = one.idle or ""
-            self.not_run.append(IdleTestOutput(patch=patch.id, test=proof.test, reason=reason))
+            patch, test, reason = one.patch.id, one.proof.test, one.idle or ""
+            self.not_run.append(IdleTestOutput(patch=patch, test=test, reason=reason))
             if not self.as_json:
-                click.echo(f"not run  {patch.id}  {proof.test}: {reason}")
+                click.echo(f"not run  {patch}  {test}: {reason}")
             return
         self.failed += bool(one.found.problems)
-        self.ran.append(BehaviourTestOutput.of(one, one.found))
+        self.ran.append(BehaviourTestOutput.model_validate(one))
         if not self.as_json:
             _print(one, one.found)
 
@@ -93,7 +92,7 @@ def show(tests: Generator[ReleaseTest], *, as_json: bool) -> CommandResult | Exi
     shown: list[ReleaseTestOutput] = []
     with closing(tests) as results:
         for one in results:
-            shown.append(ReleaseTestOutput.of(one))
+            shown.append(ReleaseTestOutput.model_validate(one))
             if not as_json:
                 bad = one.found.outcome == "contradicts"
                 click.echo(style(one.line, fg="red") if bad else one.line)

@@ -88,18 +88,18 @@ def record(
     """
 
     def with_result(shapes: Shapes) -> Shapes:
-        behaviour = {
-            name: {
-                version: tuple(
-                    one for one in entries if version != release or not _same(one, entry)
-                )
-                for version, entries in releases.items()
-            }
-            for name, releases in shapes.behaviour.items()
-        }
-        entries = behaviour.setdefault(tree, {}).get(release, ())
-        behaviour[tree][release] = tuple(sorted((*entries, entry), key=lambda one: one.test))
-        return shapes.model_copy(update={"behaviour": _sort(behaviour)})
+        trees = {name: dict(releases) for name, releases in shapes.behaviour.items()}
+        # The patch's code may have been in another tree before.
+        for releases in trees.values():
+            others = (
+                one
+                for one in releases.get(release, ())
+                if (one.test, one.engine) != (entry.test, entry.engine)
+            )
+            releases[release] = tuple(others)
+        entries = (*trees.setdefault(tree, {}).get(release, ()), entry)
+        trees[tree][release] = tuple(sorted(entries, key=lambda one: one.test))
+        return shapes.model_copy(update={"behaviour": _sort(trees)})
 
     update(context, patch, with_result)
 
@@ -169,21 +169,17 @@ def update(context: Context, patch: Patch, change: Callable[[Shapes], Shapes]) -
 _Behaviour = dict[str, dict[str, tuple["BehaviourOnRelease", ...]]]
 
 
-def _same(one: BehaviourOnRelease, other: BehaviourOnRelease) -> bool:
-    return (one.test, one.engine) == (other.test, other.engine)
-
-
 def _sort(behaviour: _Behaviour) -> _Behaviour:
     """Return it in the order of the releases, without those that have no entry."""
-    by_tree = {
+    return {
         tree: {
             version: releases[version]
             for version in sorted(releases, key=Version)
             if releases[version]
         }
         for tree, releases in sorted(behaviour.items())
+        if any(releases.values())
     }
-    return {tree: releases for tree, releases in by_tree.items() if releases}
 
 
 def _unwritable(folder: Path, error: OSError) -> UnavailableError:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -26,7 +26,7 @@ from vpatch.evidence.store import LOGS, write_evidence
 from vpatch.evidence.subject import digest_of_subject, subject_trees
 from vpatch.harness.target import TreeContent
 from vpatch.runs.cluster_nodes import WantedNode
-from vpatch.runs.cluster_run import ClusterRun, NodeTask, kept_below
+from vpatch.runs.cluster_run import ClusterRun, NodeTask
 from vpatch.runs.node_job import answer_in
 from vpatch.runs.packed_trees import digests_of, packed
 from vpatch.util.scratch import scratch_folder
@@ -69,8 +69,7 @@ def run_proofs_on_cluster(
     with scratch_folder() as name:
         proofs = ClusterProofs(context, asked, where.address, Path(name), on_result)
         proofs.plan()
-        earlier = None if asked.root is None else kept_below(asked.root)
-        run = ClusterRun(proofs.tasks, proofs.files, where, earlier, context.progress)
+        run = ClusterRun(proofs.tasks, proofs.files, where, asked.root, context.progress)
         if proofs.tasks:
             run.make()
     if proofs.errors:
@@ -149,23 +148,19 @@ class ProofTask(NodeTask):
         self.of.on_result(ProvenTest(patch, proof, kind, release, behaviour, evidence))
 
 
+@dataclass
 class ClusterProofs:
     """Behaviour tests for a cluster, as far as they came. `logs` is a folder."""
 
-    def __init__(
-        self,
-        context: Context,
-        asked: ProofRequest,
-        address: str,
-        logs: Path,
-        on_result: Callable[[ProvenTest], None],
-    ) -> None:
-        self.address = address
-        self.context, self.asked, self.logs, self.on_result = context, asked, logs, on_result
-        self.begun = datetime.now(UTC)
-        self.tasks: list[ProofTask] = []
-        self.files: dict[str, bytes] = {}
-        self.errors: list[VpatchError] = []
+    context: Context
+    asked: ProofRequest
+    address: str
+    logs: Path
+    on_result: Callable[[ProvenTest], None]
+    tasks: list[ProofTask] = field(default_factory=list)
+    files: dict[str, bytes] = field(default_factory=dict)
+    errors: list[VpatchError] = field(default_factory=list)
+    begun: datetime = field(default_factory=lambda: datetime.now(UTC))
 
     def plan(self) -> None:
         """Plan the tests that are for this engine."""
@@ -205,7 +200,7 @@ class ClusterProofs:
             plans = proof_plans(context, patch, alone, release, stack)
             context.require_trust(with_required([*proof.on_top_of, patch.id], context.library))
             refuse_idle(patch, plans.all_after)
-            trees = plans.trees
+            trees = plans.trees()
             changes = [trees.before, trees.after, *(changed for _, changed, _ in trees.plugins)]
             contents = [TreeContent(one, {}, is_release=True) for one in changes]
             pack, subject = packed(contents, f"{at}/trees"), subject_trees(plans.all_after)

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
-from vpatch.console.document import OutputModel
+from pydantic import AfterValidator
+
+from vpatch.console.document import OutputModel, read_from
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from vpatch.commands.proofs.releases import ReleaseTest
     from vpatch.commands.proofs.shape_records import RecordedShapes
     from vpatch.commands.proofs.style import Style
-    from vpatch.commands.proofs.usecase import ProvenTest
-    from vpatch.harness.behaviour import Behaviour
     from vpatch.workspace.examples import ExampleResult
 
 
@@ -29,15 +28,15 @@ class ExampleOutput(OutputModel):
 
 
 class RefusingHookOutput(OutputModel):
-    hook: str
-    details: str
+    hook: str = read_from("id")
+    details: str = read_from("output")
     """What it prints, and what it would change."""
 
 
 class StyleOutput(OutputModel):
     """What a release's own hooks for format and lint say of what a patch makes of it."""
 
-    patch: str
+    patch: str = read_from("patch.id")
     release: str | None
     """Null if no release is known for the patch."""
     passed: list[str]
@@ -65,75 +64,45 @@ class TestRunOutput(OutputModel):
 class BehaviourTestOutput(OutputModel):
     """A behaviour test, which ran inside a real vLLM without the patch and with it."""
 
-    patch: str
-    test: str
+    patch: str = read_from("patch.id")
+    test: str = read_from("proof.test")
     """The file of the test, in the folder of the patch."""
-    engine: str
+    engine: str = read_from("kind")
     """The kind of the engine, `cpu` or `cuda`."""
-    vllm: str
+    vllm: str = read_from("version")
     """The release that it ran in."""
-    pristine: TestRunOutput
-    patched: TestRunOutput
-    problems: list[str]
+    pristine: TestRunOutput = read_from("found.pristine")
+    patched: TestRunOutput = read_from("found.patched")
+    problems: list[str] = read_from("found.problems")
     """Sentences for people; empty if the test holds."""
-    evidence: Path | None
+    evidence: Path | None = read_from("folder")
     """The folder of the evidence, if there is any."""
-
-    @classmethod
-    def of(cls, one: ProvenTest, behaviour: Behaviour) -> Self:
-        return cls(
-            patch=one.patch.id,
-            test=one.proof.test,
-            engine=one.kind,
-            vllm=one.version,
-            pristine=TestRunOutput.model_validate(behaviour.pristine),
-            patched=TestRunOutput.model_validate(behaviour.patched),
-            problems=list(behaviour.problems),
-            evidence=one.folder,
-        )
 
 
 class ReleaseTestOutput(OutputModel):
     """What a behaviour test showed on one release of vLLM."""
 
-    patch: str
-    test: str
+    patch: str = read_from("patch.id")
+    test: str = read_from("proof.test")
     """The file of the test, in the folder of the patch."""
-    engine: str
+    engine: str = read_from("proof.engine")
     """The kind of the engine, `cpu` or `cuda`."""
-    vllm: str
+    vllm: str = read_from("release")
     """The exact release."""
     tree: str
     """The tree with the code of the patch: `vllm`, or a plugin that the test brings along."""
-    state: str
+    state: str = read_from("found.state")
     """The state of the patch in that tree."""
-    outcome: Literal["holds", "contradicts", "not asked"]
-    reason: str | None
+    outcome: Literal["holds", "contradicts", "not asked"] = read_from("found.outcome")
+    reason: str | None = read_from("found.reason")
     """Why it was not asked, what contradicts the state, or which tests of the file did not run."""
-    recorded: bool
+    recorded: bool = read_from("known")
     """Whether the result was recorded before; then the test did not run now."""
     runs: dict[str, TestRunOutput]
     """By `pristine` and `patched`; only `pristine` where the patch is upstreamed."""
     problems: list[str]
     """Sentences for people, longer than `reason`."""
-    seconds: float
-
-    @classmethod
-    def of(cls, one: ReleaseTest) -> Self:
-        return cls(
-            patch=one.patch.id,
-            test=one.proof.test,
-            engine=one.proof.engine,
-            vllm=one.release,
-            tree=one.tree,
-            state=one.found.state,
-            outcome=one.found.outcome,
-            reason=one.found.reason,
-            recorded=one.known,
-            runs={name: TestRunOutput.model_validate(run) for name, run in one.runs.items()},
-            problems=list(one.problems),
-            seconds=round(one.seconds, 1),
-        )
+    seconds: Annotated[float, AfterValidator(lambda seconds: round(seconds, 1))]
 
 
 class IdleTestOutput(OutputModel):
@@ -216,14 +185,5 @@ class TestOutput(OutputModel):
             ExampleOutput(patch=patch, example=one.name, failures=list(one.failures))
             for patch, one in results
         ]
-        style = [
-            StyleOutput(
-                patch=one.patch.id,
-                release=one.release,
-                passed=list(one.passed),
-                failed=[RefusingHookOutput(hook=h.id, details=h.output) for h in one.failed],
-                not_judged=list(one.not_judged),
-            )
-            for one in styles
-        ]
+        style = [StyleOutput.model_validate(one) for one in styles]
         return cls.of(examples=examples, style=style)

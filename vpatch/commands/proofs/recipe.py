@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from vpatch.commands.proofs.behaviour_records import (
     digest_of_test,
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from collections.abc import Generator, Iterator, Sequence
 
     from vpatch.declare.patch import Proof
+    from vpatch.library.shapes import BehaviourOnRelease
     from vpatch.planning.state import Decision
     from vpatch.workspace.context import Context
 
@@ -77,7 +78,7 @@ def run_on_recipe(context: Context, asked: RecipeRun) -> Generator[ReleaseTest]:
     """
     _, kind = engine_of_tests(context, asked.engine)
     with ExitStack() as stack:
-        pinned = _planned_recipe(context, asked, kind, stack)
+        pinned = _plan_recipe(context, asked, kind, stack)
         chosen = [
             d for d in pinned.after.decisions if d.patch.id in asked.patches or not asked.patches
         ]
@@ -99,14 +100,12 @@ def run_on_recipe(context: Context, asked: RecipeRun) -> Generator[ReleaseTest]:
         for decision, case in cases:
             one = run_case(context, case, engine)
             if asked.record and not _is_alone(decision):
-                entry = _entry(pinned.recipe, decision, case, one.found.outcome, one.found.reason)
+                entry = _entry(pinned.recipe, decision, one.found)
                 record_in_recipe(context, case.patch, _TREE, case.release, entry)
             yield one
 
 
-def _planned_recipe(
-    context: Context, asked: RecipeRun, kind: str, stack: ExitStack
-) -> _PlannedRecipe:
+def _plan_recipe(context: Context, asked: RecipeRun, kind: str, stack: ExitStack) -> _PlannedRecipe:
     jobs = selection.resolve(selection.Request(recipe=asked.recipe), context.library)
     job = next(one for one in jobs if one.spec.tree == _TREE)
     tree = stack.enter_context(context.tree(job.spec, job.expected_digest))
@@ -166,9 +165,8 @@ def _cases(
             patched_only=True,
         )
         skipping = asked.record and not asked.again
-        known = in_recipe(
-            _entry(pinned.recipe, decision, case, "holds", None), patch, pinned.release
-        )
+        wanted = _entry(pinned.recipe, decision, case.found("holds", None).found)
+        known = in_recipe(wanted, patch, pinned.release)
         if idle := _why_idle(proof, pinned):
             yield case.found("not asked", idle)
         elif skipping and known is not None:
@@ -195,24 +193,9 @@ def _is_alone(decision: Decision) -> bool:
     return any(cured_alike(shape.definitions, known, by) for by in (State.NEEDED, State.UPSTREAMED))
 
 
-def _entry(
-    recipe: str,
-    decision: Decision,
-    case: ReleaseCase,
-    outcome: Literal["holds", "contradicts", "not asked"],
-    reason: str | None,
-) -> BehaviourInRecipe:
-    return BehaviourInRecipe(
-        recipe=recipe,
-        test=case.proof.test,
-        engine=case.proof.engine,
-        outcome=outcome,
-        reason=reason,
-        state=decision.state,
-        code=_code(decision),
-        patch_digest=case.patch.digest,
-        test_digest=case.test_digest,
-    )
+def _entry(recipe: str, decision: Decision, result: BehaviourOnRelease) -> BehaviourInRecipe:
+    facts = result.model_dump(exclude={"change_digest"})
+    return BehaviourInRecipe(recipe=recipe, code=_code(decision), **facts)
 
 
 def _code(decision: Decision) -> str:

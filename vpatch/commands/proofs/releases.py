@@ -23,7 +23,7 @@ from vpatch.commands.proofs.usecase import (
 from vpatch.engine.environment import packages_beside, remove_engine
 from vpatch.engine.overlay import as_released, differing
 from vpatch.errors import UnavailableError, UsageError, VpatchError, combine
-from vpatch.harness.behaviour import run_behaviour_test, run_patched, run_upstreamed
+from vpatch.harness.behaviour import run_behaviour_test, run_once
 from vpatch.library.shapes import BehaviourOnRelease
 from vpatch.planning.footprint import digest_of_changes
 from vpatch.planning.plan import plan
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
     from vpatch.declare.patch import Proof
     from vpatch.engine.environment import Engine
-    from vpatch.harness.behaviour import ProofPlans, Run
+    from vpatch.harness.behaviour import ProofPlans, Run, TreeLabel
     from vpatch.library.patch import Patch
     from vpatch.workspace.context import Context
 
@@ -283,22 +283,19 @@ def run_case(context: Context, case: ReleaseCase, engine: Engine) -> ReleaseTest
     """Run a test in an engine, and return what it showed."""
     patch, proof, plans = case.patch, case.proof, case.plans
     beside = packages_beside(engine, proof.packages, context.progress, offline=context.offline)
-    plans = replace(plans, packages=beside)
     released = differing(engine, case.released)
     for path in sorted(as_released(engine, plans.after) | released):
         context.progress.note(
             f"this build of {case.release} has another {path}: the release's runs"
         )
-    test, trees = context.trust.copy_of(patch.folder), plans.trees
+    test, trees = context.trust.copy_of(patch.folder), plans.trees(beside)
     task = context.progress.start(f"Running {proof.test} of {patch.id} in {engine}")
     started = time.monotonic()
     try:
-        if case.patched_only:
-            patched, problems = run_patched(test, proof, engine, trees)
-            runs = {"patched": patched}
-        elif case.state is State.UPSTREAMED:
-            pristine, problems = run_upstreamed(test, proof, engine, trees, released)
-            runs = {"pristine": pristine}
+        if case.patched_only or case.state is State.UPSTREAMED:
+            label: TreeLabel = "patched" if case.patched_only else "pristine"
+            only, problems = run_once(test, proof, engine, trees, label, released)
+            runs = {str(label): only}
         else:
             both = run_behaviour_test(test, proof, engine, trees)
             runs, problems = {"pristine": both.pristine, "patched": both.patched}, both.problems

@@ -10,11 +10,7 @@ from packaging.version import Version
 from vpatch.commands.proofs.behaviour_records import refuse_unrecordable, update
 from vpatch.errors import UnavailableError, UsageError
 from vpatch.library.shapes import SHAPES, BehaviourOnRelease, KnownShape, Shapes
-from vpatch.planning.footprint import (
-    combined,
-    definitions_read,
-    digest_of_changes,
-)
+from vpatch.planning.footprint import combined, definitions_read, digest_of_changes
 from vpatch.planning.plan import plan
 from vpatch.planning.shape import is_part, nameable
 from vpatch.planning.state import Plan, State, overall_changes

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -187,7 +187,6 @@ def run_proof(
         context.require_trust(with_required([*proof.on_top_of, patch.id], context.library))
         refuse_idle(patch, plans.all_after)
         beside = packages_beside(build, proof.packages, context.progress, offline=context.offline)
-        plans = replace(plans, packages=beside)
         for path in as_released(build, plans.after):
             context.progress.note(f"this build of {version} has another {path}: the release's runs")
         name = f"{patch.id}-{Path(proof.test).stem}-{build.kind}-{start:%Y%m%d-%H%M%S}"
@@ -198,7 +197,7 @@ def run_proof(
         task = context.progress.start(f"Running {proof.test} of {patch.id} in {build}, twice")
         try:
             test, logs = context.trust.copy_of(patch.folder), workdir and workdir / LOGS
-            result = run_behaviour_test(test, proof, build, plans.trees, logs)
+            result = run_behaviour_test(test, proof, build, plans.trees(beside), logs)
             if workdir is not None:
                 ran = ProofRun(
                     name=name,

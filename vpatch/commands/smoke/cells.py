@@ -7,14 +7,7 @@ from collections.abc import Mapping  # noqa: TC003 - pydantic reads the annotati
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from vpatch.declare.smoke import (
-    Cells,
-    CellSettings,
-    Mode,
-    Needs,
-    Sampling,
-    Timeouts,
-)
+from vpatch.declare.smoke import Cells, CellSettings, Mode, Needs, Sampling, Timeouts
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -12,6 +12,7 @@ from vpatch.commands.smoke.repeats import Repeats, repeats
 from vpatch.engine.payload.tiny_tokens import word
 from vpatch.evidence import smoke_report
 from vpatch.harness.predict import Counters, counters_of, last_token, tokens_after
+from vpatch.util.plural import counted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -114,11 +115,7 @@ def _files(measured: Measured, digests: Mapping[str, str]) -> Check:
     wrong = [path for path, digest in digests.items() if measured.digests.get(path) != digest]
     if wrong:
         return Check(name, "fail", reason=f"the engine imports another {', '.join(wrong)}")
-    return Check(name, "pass", _files_in_words(digests), "as the engine imports them")
-
-
-def _files_in_words(digests: Mapping[str, str]) -> str:
-    return f"{len(digests)} file{'' if len(digests) == 1 else 's'}"
+    return Check(name, "pass", counted(len(digests), "file"), "as the engine imports them")
 
 
 def _speculation(cell: Cell, measured: Measured) -> Check:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from vpatch.commands.smoke.cells import visits
 from vpatch.commands.smoke.checks import Check
 from vpatch.commands.smoke.node import CellAnswer, CellJob, ImportsAnswer, ImportsJob
-from vpatch.commands.smoke.record import SmokeRun, image_record, machine_record, record_of
+from vpatch.commands.smoke.record import SmokeRun, machine_record, record_of
 from vpatch.commands.smoke.run import CellRun, CellVerdicts, NodeRun, log_name
 from vpatch.evidence.records import ClusterMachine, RunEngine
 from vpatch.evidence.store import ENVIRONMENT, LOGS, write_evidence
@@ -17,7 +17,7 @@ from vpatch.evidence.subject import digest_of_subject
 from vpatch.harness.measured import Measured
 from vpatch.harness.models import PreparedModel, acceptance_of
 from vpatch.runs.cluster_nodes import WantedNode
-from vpatch.runs.cluster_run import ClusterRun, NodeTask, kept_below
+from vpatch.runs.cluster_run import ClusterRun, NodeTask
 from vpatch.runs.node_image import name_for_nodes
 from vpatch.runs.node_job import answer_in
 from vpatch.runs.packed_trees import digests_of, packed
@@ -63,7 +63,7 @@ def run_smoke_on_cluster(
         [task for part in parts for task in part.tasks],
         {path: text for part in parts for path, text in part.packed.files.items()},
         where,
-        kept_below(root),
+        root,
         progress,
         points[0].request.digests,
     )
@@ -139,14 +139,14 @@ class ClusterSmoke:
             "files": digests_of(self.packed.files),
             "imports": point.request.smoke.imports.model_dump(mode="json"),
         }
-        self.phases: list[Phase] = ["before", "after"] if point.request.before else ["after"]
-        self.tasks = [task for phase in self.phases for task in self._tasks(phase)]
+        phases = point.request.phases
+        self.tasks = [task for phase in phases for task in self._tasks(phase)]
         self.kinds: set[str] = set()
         self.nodes: dict[str, ClusterMachine] = {}
         self.prepared: dict[str, PreparedModel] = {}
         self.imports: dict[Phase, Sequence[Check]] = {}
         self.results: list[CellResult] = []
-        self.verdicts = {phase: self._verdicts(phase) for phase in self.phases}
+        self.verdicts = {phase: self._verdicts(phase) for phase in phases}
 
     def _tasks(self, phase: Phase) -> Iterator[CellTask | ImportsTask]:
         request, version, trees = self.request, self.trees.version, self.packed.trees
@@ -234,19 +234,17 @@ class ClusterSmoke:
         cells = [task.run.there for task in self._cells() if task.run and task.run.there]
         first = next((one.node for one in cells if one.node in self.nodes), None)
         kind = next(iter(self.kinds), self.trees.kind or run.kind)
+        if not image:
+            request = replace(request, asked={**request.asked, "engine": run.engine})
         return SmokeRun(
-            name=request.name,
+            request=request,
             timestamp=self.begun,
-            asked=request.asked if image else {**request.asked, "engine": run.engine},
-            subject=request.subject,
-            plan=request.smoke,
             engine=RunEngine(kind=kind, vllm=self.trees.version),
-            image=image_record(image),
+            image=image,
             machine=self.nodes[first].machine if first else machine_record(request.machine),
             checkpoints=self.prepared,
             imports=self.imports,
             results=sorted(self.results, key=self._place),
-            patches=request.patches,
             machines=self.nodes,
         )
 

@@ -97,7 +97,7 @@ def command(
     )
     code = ExitCode.CLEAN if result.passed else ExitCode.FINDINGS
     if as_json:
-        return CommandResult(SmokeOutput.of(result.folder, result.record), code)
+        return CommandResult(SmokeOutput.model_validate(result), code)
     _print_end(result.record, result.folder)
     return code
 

@@ -48,8 +48,7 @@ def run_imports(
 def collect_environment(sandbox: Sandbox, workdir: Path, report: Path) -> Ended:
     """Let vLLM describe the environment that it has."""
     command: list[str | Path] = [sandbox.python, "-m", "vllm.collect_env"]
-    seconds = _ENVIRONMENT_SECONDS
-    return run_in(sandbox, command, workdir=workdir, log=report, extra_env={}, timeout=seconds)
+    return run_in(sandbox, command, workdir=workdir, log=report, timeout=_ENVIRONMENT_SECONDS)
 
 
 def _checks(imports: Imports, answers: Mapping[str, Mapping[str, str]]) -> Iterator[Check]:

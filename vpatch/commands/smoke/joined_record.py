@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from vpatch.declare.smoke import Smoke
     from vpatch.evidence.records import (
         CellRecord,
-        CellRound,
         CheckRecord,
         ClusterMachine,
         Phases,
@@ -54,7 +53,10 @@ def joined(
                 update={
                     "cell": f"{at}: {cell.cell}",
                     "point": at,
-                    "rounds": _move_logs(cell.rounds or (), folder),
+                    "rounds": [
+                        one.model_copy(update={"log": f"{folder}/{one.log}"})
+                        for one in cell.rounds or ()
+                    ],
                 }
             )
             for cell in record.cells
@@ -84,11 +86,6 @@ def joined(
         }
     )
     return whole if first.machines is None else whole.model_copy(update={"machines": machines})
-
-
-def _move_logs(rounds: Iterable[CellRound], folder: str) -> list[CellRound]:
-    """The rounds of a cell whose logs lie in a folder."""
-    return [one.model_copy(update={"log": f"{folder}/{one.log}"}) for one in rounds]
 
 
 def _subject(records: Sequence[SmokeRecord]) -> list[SubjectTree]:

@@ -109,7 +109,7 @@ def _watch(child: Running, cell: Cell, events: Path, seen: _Seen) -> Measured:
             if whole:
                 alive = now
             if not ended:
-                failure = _overdue(cell, seen, now - begun, now - alive, child.log)
+                failure = _fault_of_time(cell, seen, now - begun, now - alive, child.log)
                 time.sleep(_POLL_SECONDS)
     code = child.poll()
     if failure is None and (code != 0 or not seen.done):
@@ -118,7 +118,7 @@ def _watch(child: Running, cell: Cell, events: Path, seen: _Seen) -> Measured:
     return replace(seen.measured, passes=seen.passes, fault=failure)
 
 
-def _overdue(cell: Cell, seen: _Seen, age: float, silent: float, log: Path) -> Fault | None:
+def _fault_of_time(cell: Cell, seen: _Seen, age: float, silent: float, log: Path) -> Fault | None:
     limits = cell.timeouts
     if not seen.loaded and age > limits.start:
         return start_hangs(f"not loaded after {limits.start:g} s", log)

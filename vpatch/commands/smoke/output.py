@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Self
 
 from vpatch.console.document import OutputModel
 from vpatch.evidence.records import SmokeRecord
@@ -16,7 +15,3 @@ class SmokeOutput(OutputModel):
     """The folder of the evidence."""
     record: SmokeRecord
     """What results.json has."""
-
-    @classmethod
-    def of(cls, folder: Path, record: SmokeRecord) -> Self:
-        return cls(folder=folder, record=record)

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from vpatch.commands.smoke.checks import Check
 from vpatch.commands.smoke.imports import collect_environment, run_imports
-from vpatch.commands.smoke.record import SmokeRun, image_record, machine_record, record_of
+from vpatch.commands.smoke.record import SmokeRun, machine_record, record_of
 from vpatch.commands.smoke.run import PhaseContext, run_phase
 from vpatch.errors import UnavailableError
 from vpatch.evidence.records import RunEngine
@@ -20,40 +19,14 @@ from vpatch.harness.target import new_folder
 from vpatch.util.scratch import scratch_folder
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from vpatch.commands.smoke.cells import Cell
+    from vpatch.commands.smoke.point import SmokeRequest
     from vpatch.commands.smoke.run import CellResult
-    from vpatch.declare.smoke import Model, Smoke
-    from vpatch.evidence.records import OptionValue, SmokeRecord, SubjectTree
-    from vpatch.harness.machine import Machine
+    from vpatch.evidence.records import SmokeRecord
     from vpatch.harness.target import ExecutionTarget, Phase
-    from vpatch.library.patch import Patch
     from vpatch.progress import Progress
 
 # Is told of the phase, what was looked at, and the checks of it.
 OnResult = Callable[[str, str, Sequence[Check]], None]
-
-
-@dataclass(frozen=True)
-class SmokeRequest:
-    """A smoke run to make. `subject` is what it is about, in digests; `port` is for servers.
-
-    `patches` are those whose symptoms are looked for in the logs. `digests` is the cache's folder
-    that remembers the digests of large files.
-    """
-
-    name: str
-    asked: Mapping[str, OptionValue]
-    subject: Sequence[SubjectTree]
-    smoke: Smoke
-    models: Mapping[str, Model]
-    cells: Sequence[Cell]
-    machine: Machine
-    patches: Sequence[Patch]
-    before: bool
-    port: int | None
-    digests: Path | None = None
 
 
 def run_smoke(
@@ -71,11 +44,9 @@ def run_smoke(
         OverlayError: the engine's packages are not those of the trees.
         UnavailableError: the machine is in the way, such as a full disk.
     """
-    timestamp = datetime.now(UTC).isoformat(timespec="seconds")
-    phases: list[Phase] = ["before", "after"] if request.before else ["after"]
     try:
         with scratch_folder() as name:
-            ran = _run(request, target, workdir, Path(name), progress, on_result, phases, timestamp)
+            ran = _run(request, target, workdir, Path(name), progress, on_result)
         record = record_of(ran)
         write_evidence(workdir, record)
     except OSError as error:
@@ -95,10 +66,9 @@ def _run(
     work: Path,
     progress: Progress,
     on_result: OnResult,
-    phases: Sequence[Phase],
-    timestamp: str,
 ) -> SmokeRun:
-    sites = {phase: target.sandbox(phase, work) for phase in phases}
+    timestamp = datetime.now(UTC).isoformat(timespec="seconds")
+    sites = {phase: target.sandbox(phase, work) for phase in request.phases}
     task = progress.start(f"Preparing {', '.join(request.models)}")
     folder = new_folder(work, "models")
     used = {cell.model for cell in request.cells}
@@ -108,9 +78,13 @@ def _run(
         if name in used
     }
     task.done()
+
+    def report(result: CellResult) -> None:
+        on_result(result.phase, result.cell.name, result.checks)
+
     imports: dict[Phase, Sequence[Check]] = {}
     results: list[CellResult] = []
-    for phase in phases:
+    for phase in request.phases:
         place = PhaseContext(phase, sites[phase], checkpoints, workdir / LOGS, work, request.port)
         imports[phase] = run_imports(
             request.smoke.imports,
@@ -121,30 +95,19 @@ def _run(
         )
         for check in imports[phase]:
             on_result(phase, check.name, [check])
-
-        def begin(number: int, count: int, cell: Cell, phase: Phase = phase) -> Callable[[], None]:
-            return progress.start(f"{phase}, {number} of {count}: {cell.name}").done
-
-        def report(result: CellResult, phase: Phase = phase) -> None:
-            on_result(phase, result.cell.name, result.checks)
-
-        results += run_phase(place, request.cells, begin, report)
+        results += run_phase(place, request.cells, progress, report)
     task = progress.start("Collecting the environment")
     ended = collect_environment(sites["after"], work, workdir / ENVIRONMENT)
     task.done()
     if ended.code != 0:
         progress.note(f"vllm.collect_env ended with {ended.code}; see {ENVIRONMENT}")
     return SmokeRun(
-        name=request.name,
+        request=request,
         timestamp=timestamp,
-        asked=request.asked,
-        subject=request.subject,
-        plan=request.smoke,
         engine=RunEngine(kind=target.kind, vllm=target.version),
-        image=image_record(target.image),
+        image=target.image,
         machine=machine_record(request.machine),
         checkpoints=checkpoints,
         imports=imports,
         results=results,
-        patches=request.patches,
     )

@@ -34,9 +34,9 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from vpatch.commands.smoke.checks import Check
+    from vpatch.commands.smoke.point import SmokeRequest
     from vpatch.commands.smoke.run import CellResult, CellRun
-    from vpatch.declare.smoke import Smoke
-    from vpatch.evidence.records import JsonObject, OptionValue, SubjectTree
+    from vpatch.evidence.records import JsonObject
     from vpatch.harness.machine import Machine
     from vpatch.harness.measured import Measured, Pass, Served
     from vpatch.harness.models import PreparedModel
@@ -47,27 +47,18 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class SmokeRun:
-    """A smoke run. `asked` is what the command line said, so that it can be said again."""
+    """A smoke run that came to its end: what was asked for, and what came of it."""
 
-    name: str
+    request: SmokeRequest
     timestamp: str
-    asked: Mapping[str, OptionValue]
-    subject: Sequence[SubjectTree]
-    plan: Smoke
     engine: RunEngine
-    image: RunImage | None
+    image: ImageFacts | None
     machine: RunMachine
     checkpoints: Mapping[str, PreparedModel]
     imports: Mapping[Phase, Sequence[Check]]
     results: Sequence[CellResult]
-    patches: Sequence[Patch]
     # On a cluster: what is known of each node, by its name.
     machines: Mapping[str, ClusterMachine] | None = None
-
-
-def image_record(about: ImageFacts | None) -> RunImage | None:
-    """Return what a record says of the image that something runs in, if it does."""
-    return RunImage.model_validate(about) if about else None
 
 
 def machine_record(machine: Machine) -> RunMachine:
@@ -76,24 +67,25 @@ def machine_record(machine: Machine) -> RunMachine:
 
 
 def record_of(ran: SmokeRun) -> SmokeRecord:
+    request = ran.request
     cells = [_cell(result) for result in ran.results]
     imports = {phase: _checks(checks) for phase, checks in ran.imports.items()}
     record = SmokeRecord(
         schema_version=SCHEMA_VERSION,
         kind="smoke",
         vpatch=__version__,
-        name=ran.name,
+        name=request.name,
         made=ran.timestamp,
-        digest=digest_of_subject(ran.subject),
-        asked=dict(ran.asked),
-        subject=list(ran.subject),
+        digest=digest_of_subject(request.subject),
+        asked=dict(request.asked),
+        subject=list(request.subject),
         engine=ran.engine,
         machine=ran.machine,
         models={
             name: RunModel(model=one.described, digest=one.digest)
             for name, one in ran.checkpoints.items()
         },
-        plan=ran.plan.model_dump(mode="json", exclude_none=True),
+        plan=request.smoke.model_dump(mode="json", exclude_none=True),
         imports=imports,
         cells=cells,
         # A container is given none of it.
@@ -102,7 +94,8 @@ def record_of(ran: SmokeRun) -> SmokeRecord:
         result=result_of(cells, imports),
     )
     # A key that says nothing stays away.
-    known = {"image": ran.image, "machines": ran.machines}
+    image = RunImage.model_validate(ran.image) if ran.image else None
+    known = {"image": image, "machines": ran.machines}
     return record.model_copy(update={key: one for key, one in known.items() if one is not None})
 
 
@@ -167,7 +160,7 @@ def _round_of(log: str, measured: Measured) -> CellRound:
 
 def _symptoms(ran: SmokeRun) -> list[SymptomRecord]:
     """Which known symptoms the logs show, in which cells, what cures each, and if it was taken."""
-    taken = {patch.id for tree in ran.subject for patch in tree.patches}
+    taken = {patch.id for tree in ran.request.subject for patch in tree.patches}
     return [
         SymptomRecord(
             phase=result.phase,
@@ -181,7 +174,7 @@ def _symptoms(ran: SmokeRun) -> list[SymptomRecord]:
         for result in ran.results
         for visit in result.visits
         if visit.measured is not None
-        for sighting in _sightings(visit.log, ran.patches)
+        for sighting in _sightings(visit.log, ran.request.patches)
     ]
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from vpatch.commands.smoke.cells import cells_of
-from vpatch.commands.smoke.prove import SmokeRequest
+from vpatch.commands.smoke.point import SmokeRequest
 from vpatch.commands.smoke.standard import standard_plan
 from vpatch.errors import UsageError
 from vpatch.harness.models import given

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import re
 import tempfile
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,6 +14,7 @@ from vpatch.commands.smoke.server import run_server
 from vpatch.engine.overlay import OverlayError
 from vpatch.engine.process import LogError
 from vpatch.harness.measured import Fault, Measured, StartHangs
+from vpatch.runs.matrix import slug_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from vpatch.harness.models import PreparedModel
     from vpatch.harness.sandbox import Sandbox
     from vpatch.harness.target import Phase
+    from vpatch.progress import Progress
 
 _SEVERAL = 2
 
@@ -81,14 +82,13 @@ class PhaseContext:
 def run_phase(
     place: PhaseContext,
     cells: Sequence[Cell],
-    begin: Callable[[int, int, Cell], Callable[[], None]],
+    progress: Progress,
     on_result: Callable[[CellResult], None],
 ) -> list[CellResult]:
     """Run all cells. `on_result` gets each result as soon as nothing can change it any more.
 
-    `begin` is called before each run of a cell with its number, and what it returns after. A start
-    that hangs is not tried again in another mode or round. On the pristine tree, more speculative
-    tokens are not tried where fewer did not even start.
+    A start that hangs is not tried again in another mode or round. On the pristine tree, more
+    speculative tokens are not tried where fewer did not even start.
     """
     planned = list(visits(cells))
     runs: list[CellRun] = []
@@ -96,43 +96,38 @@ def run_phase(
     verdicts = CellVerdicts(place.phase, cells, place.sandbox.digests, acceptance, on_result)
     for number, (_, cell) in enumerate(planned, 1):
         log = place.logs / log_name(place.phase, number, cell)
-        reason = _hung(runs, cell)
+        reason = _why_hangs(runs, cell)
         if not reason and place.phase == "before":
-            reason = _no_use(runs, cell)
+            reason = _why_useless(runs, cell)
         if reason:
             runs.append(CellRun(cell, log, None, reason))
         else:
-            ended = begin(number, len(planned), cell)
+            task = progress.start(f"{place.phase}, {number} of {len(planned)}: {cell.name}")
             folder = place.checkpoints[cell.model].folder
             measured = run_cell(cell, folder, place.sandbox, place.workdir, log, port=place.port)
             runs.append(CellRun(cell, log, measured))
-            ended()
+            task.done()
         verdicts.look(runs, [following for _, following in planned[number:]])
     return verdicts.all()
 
 
 def log_name(phase: Phase, number: int, cell: Cell) -> str:
-    return f"{phase}-{number:02}-{_slug(cell.name)}.log"
+    return f"{phase}-{number:02}-{slug_of(cell.name)}.log"
 
 
+@dataclass
 class CellVerdicts:
     """The verdicts on the cells of a phase: `on_result` gets each as soon as nothing can change it.
 
     `digests` are of the files that are laid over, and `acceptance` is that of each model.
     """
 
-    def __init__(
-        self,
-        phase: Phase,
-        cells: Sequence[Cell],
-        digests: Mapping[str, str],
-        acceptance: Mapping[str, str | None],
-        on_result: Callable[[CellResult], None],
-    ) -> None:
-        self.phase, self.cells = phase, cells
-        self.digests, self.acceptance = digests, acceptance
-        self._on_result = on_result
-        self._results: dict[int, CellResult] = {}
+    phase: Phase
+    cells: Sequence[Cell]
+    digests: Mapping[str, str]
+    acceptance: Mapping[str, str | None]
+    on_result: Callable[[CellResult], None]
+    _results: dict[int, CellResult] = field(default_factory=dict, init=False)
 
     def look(self, runs: Sequence[CellRun], later: Sequence[Cell]) -> None:
         """Judge what can be: the `runs` are in their order, `later` are the cells to come."""
@@ -140,7 +135,7 @@ class CellVerdicts:
         for index, visited in enumerate(self.cells):
             if index not in self._results and visited in seen and _is_settled(visited, later):
                 self._results[index] = self._judge(visited, runs)
-                self._on_result(self._results[index])
+                self.on_result(self._results[index])
 
     def all(self) -> list[CellResult]:
         return [self._results[index] for index in range(len(self.cells))]
@@ -174,7 +169,7 @@ def _is_settled(cell: Cell, later: Sequence[Cell]) -> bool:
     return not any(c == cell or (c.k == 0 and _question(c, cell)) for c in later)
 
 
-def _no_use(visited: Sequence[CellRun], cell: Cell) -> str:
+def _why_useless(visited: Sequence[CellRun], cell: Cell) -> str:
     for visit in visited:
         other, seen = visit.cell, visit.measured
         alike = (other.row, other.mode) == (cell.row, cell.mode) and 0 < other.k < cell.k
@@ -183,7 +178,7 @@ def _no_use(visited: Sequence[CellRun], cell: Cell) -> str:
     return ""
 
 
-def _hung(visited: Sequence[CellRun], cell: Cell) -> str:
+def _why_hangs(visited: Sequence[CellRun], cell: Cell) -> str:
     """Return why a cell's start would hang: the same start did, or that without speculation."""
     for visit in visited:
         other, seen = visit.cell, visit.measured
@@ -248,7 +243,3 @@ def _same_hardware(runs: Sequence[CellRun]) -> bool:
 def _speeds(runs: Sequence[CellRun]) -> list[float]:
     speeds = [speed_of(run.measured) for run in runs if run.measured is not None]
     return [speed for speed in speeds if speed is not None]
-
-
-def _slug(name: str) -> str:
-    return re.sub(r"[^A-Za-z0-9.]+", "-", name)

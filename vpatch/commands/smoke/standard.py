@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from vpatch.declare.smoke import Smoke
+from vpatch.harness.models import TINY_ENVIRONMENT, TINY_FLAGS
 
 
 def standard_plan() -> Smoke:
@@ -13,14 +14,8 @@ def standard_plan() -> Smoke:
             "prompts": {"words": ("Say <003><009>", "<100><200>", (5, 17, 40))},
             "defaults": {
                 "prompts": "words",
-                "flags": {
-                    "enforce-eager": True,
-                    "max-model-len": 512,
-                    "max-num-seqs": 8,
-                    "gpu-memory-utilization": 0.3,
-                },
-                # Without dynamo, which compiles a sampler, a start on a CPU takes half the time.
-                "environment": {"VLLM_CPU_KVCACHE_SPACE": "1", "TORCHDYNAMO_DISABLE": "1"},
+                "flags": TINY_FLAGS,
+                "environment": TINY_ENVIRONMENT,
                 "timeouts": {"start": 900, "token": 120, "cell": 1800, "stop": 60},
             },
             "cells": (

@@ -7,8 +7,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from vpatch.commands.install.verify_env import patched_environment
-from vpatch.commands.smoke.points import smoke_matrix_here, smoke_on_cluster
-from vpatch.commands.smoke.prove import SmokeRequest, run_smoke
+from vpatch.commands.smoke.points import PointsRun
+from vpatch.commands.smoke.prove import run_smoke
 from vpatch.commands.smoke.request import (
     InImage,
     Installed,
@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from vpatch.commands.smoke.checks import Check
+    from vpatch.commands.smoke.point import SmokeRequest
     from vpatch.harness.target import ExecutionTarget
     from vpatch.workspace.context import Context
 
@@ -74,12 +75,13 @@ def smoke(
         refuse_name(root, options.name, "evidence")
     on_result = on_result or (lambda *_: None)
     matrix = matrix_of(context, request)
+    points = PointsRun(context, request, options, matrix, root, on_result)
     with ExitStack() as stack:
         match where:
             case OnCluster():
-                return smoke_on_cluster(context, request, options, where, matrix, root, on_result)
+                return points.on_cluster(where)
             case Here() if matrix is not None:
-                return smoke_matrix_here(context, request, options, where, matrix, root, on_result)
+                return points.matrix_here(where, matrix)
             case Here():
                 smoke_request, target = engine_request(context, request, options, where, stack)
             case Installed():

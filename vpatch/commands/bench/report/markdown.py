@@ -9,14 +9,7 @@ from typing import TYPE_CHECKING
 
 from vpatch.commands.bench.facts import notes
 from vpatch.commands.bench.load_result import FIGURES, LATENCIES
-from vpatch.commands.bench.summary import (
-    JUDGED,
-    THROUGHPUT,
-    between,
-    rows_of,
-    sides_of,
-    speed_ups,
-)
+from vpatch.commands.bench.summary import JUDGED, THROUGHPUT, between, rows_of, sides_of, speed_ups
 from vpatch.harness.launch import flag_words
 from vpatch.util.digest import short_digest
 
@@ -68,7 +61,8 @@ def _lines(record: BenchRecord) -> Iterator[str]:
     names = [side.name for side in record.sides]
     yield f"## Benchmark {_text(record.name)}"
     yield ""
-    yield from _subjects(record)
+    for line in _subjects(record):
+        yield f"- {_text(line)}"
     for note in notes(record):
         yield f"- **{_text(note)}**"
     yield ""
@@ -78,18 +72,10 @@ def _lines(record: BenchRecord) -> Iterator[str]:
     yield from sides_against_a(rows, names)
     faults = list(_faults(rows, names))
     if faults:
-        yield ""
-        yield "### Not measured"
-        yield ""
-        yield from faults
+        yield from ("", "### Not measured", "", *faults)
 
 
 def _subjects(record: BenchRecord) -> Iterator[str]:
-    for line in _of_record(record):
-        yield f"- {_text(line)}"
-
-
-def _of_record(record: BenchRecord) -> Iterator[str]:
     for side in record.sides:
         machine = side.machine
         gpus = ", ".join(dict.fromkeys(gpu.name for gpu in machine.gpus))

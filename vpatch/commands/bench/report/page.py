@@ -42,11 +42,12 @@ class Part:
 
 def page_of(record: BenchRecord) -> str:
     """Return a record as a whole HTML page."""
+    made = datetime.fromisoformat(record.made)
     measured = sum(point.measured is not None for point in record.points)
     return render_page(
         _TEMPLATE,
         record=record,
-        made=_in_utc(record.made),
+        made=f"{made.astimezone(UTC):%Y-%m-%d %H:%M} UTC",
         measured=measured,
         runs=len(record.points),
         planned=record.planned,
@@ -57,10 +58,6 @@ def page_of(record: BenchRecord) -> str:
         matrix=list(_matrix(record)),
         parts=list(_parts(record)),
     )
-
-
-def _in_utc(timestamp: str) -> str:
-    return f"{datetime.fromisoformat(timestamp).astimezone(UTC):%Y-%m-%d %H:%M} UTC"
 
 
 def _matrix(record: BenchRecord) -> Iterator[Table]:
