@@ -106,7 +106,7 @@ def test_each_backport_is_known_on_every_release(context, backports):
         for version, patches in asked.items()
         if patches
     ]
-    for made in plans_for(context, jobs, (), findings_for="none", each_alone=True):
+    for made in plans_for(context, jobs, findings_for="none", each_alone=True):
         for decision in made.decisions:
             where = f"{decision.patch.id} in {made.pin.label}: {decision.reason}"
             assert decision.state in KNOWN, where
