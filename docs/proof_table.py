@@ -48,7 +48,7 @@ def table(recorded: Mapping[str, Shapes]) -> str:
                 proof = proof_of(shapes, _TREE, release)
                 states[release][patch_id] = f"{shape.state}, {_CELLS[proof.by]}"
                 if proof.by in {"not asked", "contradicted"}:
-                    reasons[patch_id, proof.said].append(release)
+                    reasons[patch_id, proof.sentence].append(release)
     lines = [f"| vLLM | {' | '.join(f'`{patch_id}`' for patch_id in recorded)} |"]
     lines.append("|---" * (len(recorded) + 1) + "|")
     for release in sorted(states, key=Version):

@@ -158,7 +158,8 @@ def test_a_checkout_with_other_commits_is_made_anew(applying_alone, target, monk
         if what == "message":
             earlier.setattr(commits, "_message", lambda decision: f"{decision.patch.id}, earlier")
         else:
-            earlier.setattr(entry, "_base_message", lambda pin: f"{pin.tree}, earlier")
+            message = property(lambda tree: f"{tree.pin.tree}, earlier")
+            earlier.setattr(entry.CachedTree, "base_message", message)
         applying(target)
     for repository in target.parents[1].glob("cache/trees/*/repo.git"):
         shutil.rmtree(repository)

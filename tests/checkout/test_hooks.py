@@ -177,7 +177,7 @@ def test_offline_nothing_is_fetched(tmp_path, monkeypatch):
         offline = hooked(tmp_path / "a", RUFF, b"x = 1\n", tmp_path / "home", offline=True)
         assert index.asked == []
         assert {hook.verdict for hook in offline.values()} == {"not run"}
-        assert offline["ruff-check"].said == "offline, and it is not installed yet"
+        assert offline["ruff-check"].output == "offline, and it is not installed yet"
 
 
 def test_offline_hooks_of_upstreams_tree_have_no_network(tmp_path):

@@ -66,8 +66,8 @@ def test_as_a_clone_has_them(upstream, connected, github, monkeypatch, page):
         for path in PATHS:
             assert history.changes(path) == clone.changes(path), path
     assert [len(history.changes(path)) for path in PATHS] == [5, 0, 1]
-    assert history.said.startswith(f"{UPSTREAM} on 127.0.0.1")
-    assert history.said.endswith(", v0.50.0..v0.51.0")
+    assert history.description.startswith(f"{UPSTREAM} on 127.0.0.1")
+    assert history.description.endswith(", v0.50.0..v0.51.0")
     # A page of a file is a request.
     assert github.count("POST", "/graphql$") == 2 * (5 if page == 2 else 3)
 
