@@ -42,12 +42,12 @@ class Part:
 
 def page_of(record: BenchRecord) -> str:
     """Return a record as a whole HTML page."""
-    made = datetime.fromisoformat(record.made)
+    begun = datetime.fromisoformat(record.made)
     measured = sum(point.measured is not None for point in record.points)
     return render_page(
         _TEMPLATE,
         record=record,
-        made=f"{made.astimezone(UTC):%Y-%m-%d %H:%M} UTC",
+        made=f"{begun.astimezone(UTC):%Y-%m-%d %H:%M} UTC",
         measured=measured,
         runs=len(record.points),
         planned=record.planned,
