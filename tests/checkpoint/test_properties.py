@@ -87,7 +87,7 @@ def test_any_config(folder, other, keys, quantised, tokenizer):
     assert found.mtp.scheme.name == "model.mtp_layers.N"
     findings = findings_of(found, tokenizer_of(FolderFiles(folder), None), "cpu")
     # An architecture that nobody knows may have a head that fits its config.
-    assert findings or not isinstance(config["architectures"], list)
+    assert findings or "architectures" in keys
     needs_of(found, "cpu")
     assert found.quantisation is None or isinstance(found.quantisation.bits, tuple)
     lost_keys(other, found.checkpoint)
