@@ -165,6 +165,6 @@ def _patches_in(context: Context, tree: CachedTree, verified: VerifiedVllm) -> t
     if not touching:
         return ()
     there = ChangedTree(tree, changed, frozenset())
-    alone = [patch.id for patch in touching]
-    plan = planned(context, touching, there, to_write=False, findings_for="none", alone=alone)
+    ids = [patch.id for patch in touching]
+    plan = planned(context, touching, there, to_write=False, findings_for="none", alone=ids)
     return tuple(d.patch.id for d in plan.decisions if d.state in _IN_IT)
