@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from vpatch.checkpoint.modules import FLOATS
 from vpatch.checkpoint.platforms import without_fp8
 from vpatch.checkpoint.tokenizer import NEW_IN_5
-from vpatch.util.plural import first_of_many
+from vpatch.util.plural import listed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -245,4 +245,4 @@ def _tokenizer(tokenizer: Tokenizer) -> Iterator[CheckpointFinding]:
 
 
 def _some(names: Sequence[str]) -> str:
-    return first_of_many(names, _SHOWN)
+    return listed(names, _SHOWN)

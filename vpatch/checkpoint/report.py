@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import groupby
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
-from vpatch.util.plural import counted, first_of_many
+from vpatch.util.plural import counted, listed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -198,4 +198,4 @@ def _entry(entry: Judged) -> Iterator[Line]:
 
 
 def _names(names: Sequence[str]) -> str:
-    return first_of_many(names, _SHOWN) or "nothing"
+    return listed(names, _SHOWN) or "nothing"

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from vpatch.engine import PAYLOAD
 from vpatch.engine.importable import files_of_package
 from vpatch.errors import VpatchError
+from vpatch.util.plural import shortened
 from vpatch.util.untrusted import parse_json
 from vpatch.util.visible import visible_line
 
@@ -83,9 +84,8 @@ def refuse_hidden(asked: ImportPath, package: Path) -> None:
 
 def listed(lines: Sequence[str]) -> str:
     """Return lines for an error, with a limit."""
-    lines = [visible_line(line) for line in lines]
-    more = [f"and {len(lines) - _SHOWN} more"] if len(lines) > _SHOWN else []
-    return "".join(f"\n    {line}" for line in [*lines[:_SHOWN], *more])
+    shown = shortened([visible_line(line) for line in lines], _SHOWN)
+    return "".join(f"\n    {line}" for line in shown)
 
 
 def _bytecode(asked: ImportPath, site: Path, paths: Iterable[str]) -> dict[str, str]:

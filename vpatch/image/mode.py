@@ -6,7 +6,7 @@ from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
 from vpatch.errors import UsageError
-from vpatch.util.plural import first_of_many
+from vpatch.util.plural import listed
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -84,7 +84,7 @@ def refuse_built(lock: LockFile, package: str) -> None:
     if built:
         raise ModeError(
             f"an image takes only Python files of the package {package} from the tree "
-            f"{lock.source.tree}, but the patches change {first_of_many(built, _SHOWN)}",
+            f"{lock.source.tree}, but the patches change {listed(built, _SHOWN)}",
             where=", ".join(patches_of(lock, built)),
             hint="leave out these patches, or build that package yourself and name an image that "
             "has it as --base",
@@ -105,7 +105,7 @@ def choose_mode(
     if asked in ("overlay", "cpu") and built:
         raise ModeError(
             f"an image in the mode {asked} cannot carry files that need a build: "
-            f"{first_of_many(built, _SHOWN)}",
+            f"{listed(built, _SHOWN)}",
             where=", ".join(patches_of(lock, built)),
             hint="use --mode source, or leave out these patches",
         )

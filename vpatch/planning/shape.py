@@ -10,6 +10,7 @@ from vpatch.planning.code_shape import ChangedDefinition, CodeShape
 from vpatch.planning.names import STATEMENT, plain_name
 from vpatch.planning.state import State
 from vpatch.util.digest import digest_of
+from vpatch.util.plural import listed
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -101,8 +102,7 @@ def describe_shape(shape: CodeShape) -> str:
     if not shape.differing:
         return f"new shape: the code is as in {shape.nearest}, but the state is not"
     names = list(dict.fromkeys(plain_name(one.name) or one.name[:-2] for one in shape.differing))
-    more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
-    return f"new shape: differs from {shape.nearest} in {', '.join(names[:_SHOWN])}{more}"
+    return f"new shape: differs from {shape.nearest} in {listed(names, _SHOWN)}"
 
 
 def watched(shapes: Shapes | None, tree: str) -> set[str]:

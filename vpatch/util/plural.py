@@ -36,12 +36,6 @@ def holding(number: int, total: int, noun: str) -> str:
     return f"{number} of {counted(total, noun)} {verb}"
 
 
-def first_of_many(names: Sequence[str], most: int) -> str:
-    """Return names with commas, for instance "a, b and 2 more" of four with at most two."""
-    more = f" and {len(names) - most} more" if len(names) > most else ""
-    return ", ".join(names[:most]) + more
-
-
 def age_in_words(seconds: float) -> str:
     """Return for instance "2 days old" or "less than a minute old"."""
     for size, noun in ((86400, "day"), (3600, "hour"), (60, "minute")):

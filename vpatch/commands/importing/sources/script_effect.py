@@ -14,6 +14,7 @@ from vpatch.changes.message import id_of
 from vpatch.changes.paths import aside
 from vpatch.commands.importing.sources.tree import BUILT, LEFT_OUT, is_text, refuse_large
 from vpatch.errors import UsageError
+from vpatch.util.plural import listed
 from vpatch.util.untrusted import plain_path, read_file
 from vpatch.util.visible import visible_line
 
@@ -195,9 +196,8 @@ def _why_impossible(path: str, content: bytes) -> str | None:
 
 def _refuse_gone(paths: list[str], where: str) -> None:
     if paths:
-        more = f" and {len(paths) - 3} more" if paths[3:] else ""
         raise UsageError(
-            f"the script takes files of the release away: {', '.join(paths[:3])}{more}",
+            f"the script takes files of the release away: {listed(paths, 3)}",
             where=where,
             hint="vpatch cannot remove or rename files: let the script keep them",
             code="importing.missing-files",

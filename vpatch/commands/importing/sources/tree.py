@@ -15,6 +15,7 @@ from vpatch.changes.message import id_of
 from vpatch.changes.paths import aside
 from vpatch.errors import UsageError
 from vpatch.source.tree import LOCK_FILE
+from vpatch.util.plural import listed
 from vpatch.util.untrusted import LARGEST_FILE, plain_path, read_file
 
 if TYPE_CHECKING:
@@ -178,9 +179,8 @@ def _refuse_missing(where: str, stack: Stack, files: Mapping[str, Path]) -> None
         and path not in GENERATED
     ]
     if missing:
-        shown = ", ".join(missing[:3]) + (f" and {len(missing) - 3} more" if missing[3:] else "")
         raise UsageError(
-            f"files of the release are missing in it: {shown}",
+            f"files of the release are missing in it: {listed(missing, 3)}",
             where=where,
             hint="is --vllm the release that it came from? vpatch cannot remove or rename files: "
             "put them back to import the rest",
