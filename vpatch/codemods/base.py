@@ -13,6 +13,7 @@ from vpatch.codemods.fill import CannotRewrite
 from vpatch.codemods.flow import unreached
 from vpatch.codemods.names import identifiers
 from vpatch.codemods.nodes import STATEMENTS
+from vpatch.codemods.reduced import Reading, unit_of
 from vpatch.codemods.spelling import Spellings
 from vpatch.util.words import has_word
 
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
 
     from vpatch.codemods.match import Match
     from vpatch.codemods.pattern import Pattern
-    from vpatch.codemods.reduced import Reading
     from vpatch.codemods.scope import Scope
 
 
@@ -80,6 +80,21 @@ class PythonEdit(Protocol):
     def sought(self) -> Pattern | None: ...
 
     def apply(self, module: cst.Module, extents: Extents) -> EditOutcome: ...
+
+
+@dataclass(frozen=True)
+class PatternEdit:
+    """What edits have in common that look at the code around each match of one pattern."""
+
+    sought: Pattern
+
+    @property
+    def needles(self) -> Sequence[frozenset[bytes]]:
+        return (self.sought.needles,)
+
+    @property
+    def reading(self) -> Reading:
+        return Reading([self.sought.names], unit_of(self.sought))
 
 
 # Where nothing is ever looked for; libcst makes every node anew that it visits.

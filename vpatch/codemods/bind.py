@@ -111,15 +111,14 @@ def _bind_python(edit: Declared, folder: Path, trust: Trust) -> BoundEdit:
         case declared.InsertEdit():
             code, uses = read_code(edit.insert, folder)
             position, anchor = next((p, a) for p, a in edit.anchors.items() if a is not None)
-            codemod = Insert(
-                code, position, parse_pattern(anchor), place, _blank_below(edit.insert)
-            )
+            below = _blank_below(edit.insert)
+            codemod = Insert(parse_pattern(anchor), code, position, place, below)
             name = f"insert {position} {_short(anchor)}"
         case declared.AddImportEdit():
             # libcst.codemod costs a third of a run's imports, and few patches add an import.
             from vpatch.codemods.add_import import AddImport, parse_import  # noqa: PLC0415
 
-            codemod = AddImport(parse_import(edit.add_import), parse_pattern(edit.beside))
+            codemod = AddImport(parse_pattern(edit.beside), parse_import(edit.add_import))
             name = edit.add_import
         case declared.ReplaceBodyEdit():
             pattern = parse_pattern(edit.find)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from vpatch.codemods.base import EditOutcome, SiteTransformer
+from vpatch.codemods.base import EditOutcome, PatternEdit, SiteTransformer
 from vpatch.codemods.nodes import kinds_of
 from vpatch.codemods.reduced import Reading, unit_of
 
@@ -20,19 +20,14 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class FindCode:
+class FindCode(PatternEdit):
     """An edit that edits nothing. Each match of `sought` in code that can run is a place.
 
     What a pattern of `unless` matches does not count.
     """
 
-    sought: Pattern
     place: Scope
     unless: Sequence[Pattern] = ()
-
-    @property
-    def needles(self) -> tuple[frozenset[bytes], ...]:
-        return (self.sought.needles,)
 
     @property
     def reading(self) -> Reading:
