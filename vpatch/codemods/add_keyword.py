@@ -113,17 +113,12 @@ class _AddKeywordTransformer(SiteTransformer):
         present = {arg.keyword.value: arg.value for arg in args if arg.keyword}
         for name, value in self.spec.keywords.items():
             wanted = fill(parse_expression(value), match)
-            if name in present and not same_code(wanted, present[name]):
-                if self._accepts(present[name], match):
-                    continue
+            if name not in present or same_code(wanted, present[name]):
+                continue
+            accepted = self.spec.accepted or ()
+            if not any(p.match(present[name], self.spellings, match.bindings) for p in accepted):
                 return f"{name}={code_of(present[name])}"
         return None
-
-    def _accepts(self, value: cst.BaseExpression, match: Match) -> bool:
-        return any(
-            pattern.match(value, self.spellings, match.bindings) is not None
-            for pattern in self.spec.accepted or ()
-        )
 
     def _other_parameter(self, function: cst.FunctionDef, match: Match) -> str | None:
         for parameter in _named(function.params):

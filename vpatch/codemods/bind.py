@@ -106,8 +106,12 @@ def _bind_python(edit: Declared, folder: Path, trust: Trust) -> BoundEdit:
                 accepted if accepted is None else tuple(map(parse_pattern, accepted)),
             )
             name = f"add {', '.join(edit.add_keyword)} to {_short(edit.find)}"
-        case declared.RewriteEdit() | declared.DeleteEdit():
-            codemod, name = _bind_change(edit, place)
+        case declared.RewriteEdit():
+            codemod = rewrite_of(edit.find, edit.rewrite, place)
+            name = f"rewrite {_short(edit.find)}"
+        case declared.DeleteEdit():
+            codemod = delete_statements(edit.delete, place, comments=edit.with_comments)
+            name = f"delete {_short(edit.delete)}"
         case declared.InsertEdit():
             code, uses = read_code(edit.insert, folder)
             position, anchor = next((p, a) for p, a in edit.anchors.items() if a is not None)
@@ -142,15 +146,6 @@ def _bind_python(edit: Declared, folder: Path, trust: Trust) -> BoundEdit:
     brought = offers(uses) if isinstance(edit, _WITH_CODE) else {}
     question = _question(edit, uses)
     return BoundEdit(name, codemod, files, edit.expect, place.where, uses, brought, question)
-
-
-def _bind_change(
-    edit: declared.RewriteEdit | declared.DeleteEdit, place: Scope
-) -> tuple[PythonEdit, str]:
-    if isinstance(edit, declared.RewriteEdit):
-        return rewrite_of(edit.find, edit.rewrite, place), f"rewrite {_short(edit.find)}"
-    codemod = delete_statements(edit.delete, place, comments=edit.with_comments)
-    return codemod, f"delete {_short(edit.delete)}"
 
 
 def _question(edit: Declared, uses: Sequence[Path]) -> str:

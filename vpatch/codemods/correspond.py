@@ -28,25 +28,17 @@ def gaps_correspond(pattern: object, template: object) -> bool:
     if not (isinstance(pattern, cst.CSTNode) and isinstance(template, cst.CSTNode)) or type(
         pattern
     ) is not type(template):
-        return not has_gap(pattern, template) or _is_kept(pattern, template)
+        return not has_gap(pattern, template) or kept_part(pattern, template) is not None
     if isinstance(pattern, cst.Parameters) and isinstance(template, cst.Parameters):
         return _gaps_in_line(in_a_row(pattern), in_a_row(template))
     for name in meaningful_fields(type(pattern)):
         one, other = getattr(pattern, name), getattr(template, name)
         if isinstance(one, (list, tuple)) and (one or name not in OPTIONAL.get(type(pattern), ())):
             if not _gaps_in_line(one, other):
-                return not has_gap(pattern, template) or _is_kept(pattern, template)
+                return not has_gap(pattern, template) or kept_part(pattern, template) is not None
         elif not gaps_correspond(one, other):
             return False
     return True
-
-
-def _is_kept(pattern: object, template: object) -> bool:
-    return (
-        isinstance(pattern, cst.CSTNode)
-        and isinstance(template, cst.CSTNode)
-        and kept_part(pattern, template) is not None
-    )
 
 
 def _gaps_in_line(pattern: Sequence[cst.CSTNode], template: Sequence[cst.CSTNode]) -> bool:
@@ -110,7 +102,7 @@ def _count_gaps(*roots: object) -> int:
 
 
 def kept_part(
-    pattern: cst.CSTNode, template: cst.CSTNode
+    pattern: object, template: object
 ) -> tuple[cst.BaseExpression, cst.BaseExpression] | None:
     """Return the expressions of both that have all their `...`, if the rest of both has none.
 

@@ -51,7 +51,8 @@ class Moves:
     @property
     def loses_a_gap(self) -> bool:
         """Whether code that a gap matches would be lost, or a gap would be written."""
-        rest = (_Without(self.unchanged, self.changed), _Without(self._taken, {}))
+        taken = {id(one): one for one in (*self.unchanged.values(), *self.changed.values())}
+        rest = (_Without(self.unchanged, self.changed), _Without(taken, {}))
         return any(
             has_gap(*(statement.visit(without) for statement in side))
             for side, without in zip((self.new, self.old), rest, strict=True)
@@ -61,10 +62,6 @@ class Moves:
     def only_takes_away(self) -> bool:
         """Whether all of the new code is in the pattern already."""
         return all(id(statement) in self.unchanged for statement in self.new)
-
-    @property
-    def _taken(self) -> Mapping[int, cst.CSTNode]:
-        return {id(one): one for one in (*self.unchanged.values(), *self.changed.values())}
 
 
 class _Without(cst.CSTTransformer):

@@ -211,8 +211,8 @@ class Reducer:
         return " " * 4
 
     @cached_property
-    def _namesakes(self) -> set[int]:
-        """The classes that another class of the same block has the name of."""
+    def namesakes(self) -> set[int]:
+        """The classes that their names alone do not tell from another one in the same block."""
         namesakes: set[int] = set()
         blocks: list[list[ast.stmt]] = [self._tree.body]
         for block in blocks:
@@ -221,10 +221,6 @@ class Reducer:
             namesakes.update(id(node) for node in classes if names[node.name] > 1)
             blocks += [node.body for node in classes]
         return namesakes
-
-    def has_namesake(self, node: ast.stmt) -> bool:
-        """Whether a statement is a class that its name alone does not tell from another one."""
-        return id(node) in self._namesakes
 
     def _indent_below(self, line: int) -> bytes:
         """The indentation of the comment below a line; nothing if code comes first."""
@@ -280,7 +276,7 @@ class _Walk:
         if in_function:
             if not has and _is_passed(node) and self._file.stand_alone(node):
                 return "go"
-            return "inside" if _has_blocks(node) else "keep"
+            return "inside" if any(getattr(node, name, ()) for name in BLOCKS) else "keep"
         if not has and self._may_go(node, scope):
             return "go"
         if (has and self._reading.unit == "module statement") or self._is_scope(node, scope):
@@ -292,7 +288,7 @@ class _Walk:
 
     def _may_go(self, node: ast.stmt, scope: tuple[str, ...]) -> bool:
         """Whether a statement that lacks the names may be left out of the module or a class."""
-        if not self._file.stand_alone(node) or self._file.has_namesake(node):
+        if not self._file.stand_alone(node) or id(node) in self._file.namesakes:
             return False
         if self._is_scope(node, scope):
             return False
@@ -335,10 +331,6 @@ def _first_statements(node: ast.AST) -> Iterator[ast.stmt | ast.pattern]:
             elif isinstance(inner, ast.match_case):
                 yield inner.pattern
             yield from _first_statements(inner)
-
-
-def _has_blocks(node: ast.stmt) -> bool:
-    return any(getattr(node, name, ()) for name in BLOCKS)
 
 
 def _is_passed(node: ast.AST) -> bool:

@@ -80,27 +80,21 @@ class _ReplaceBodyTransformer(SiteTransformer):
         if same_code(new, body):
             self.add(original, todo=False, match=match, recognised=self.spec.is_recognised)
             return updated
-        missing = [
-            str(pattern)
-            for pattern in self.spec.having
-            if not find_in(pattern, body, self.spellings, match.bindings)
-        ]
-        if missing:
-            problem = f"its body has no {missing[0]}"
-            self.add(original, todo=True, match=match, problem=problem)
+        problem = self._problem(body, match)
+        self.add(original, todo=True, match=match, problem=problem)
+        if problem is not None:
             return updated
-        taken = self._taken_name(match)
-        if taken is not None:
-            problem = f"the new body has another {taken} than the parameter"
-            self.add(original, todo=True, match=match, problem=problem)
-            return updated
-        self.add(original, todo=True, match=match)
         if isinstance(body, cst.IndentedBlock):
             new = body.with_changes(body=code)
         return updated.with_changes(body=new)
 
-    def _taken_name(self, match: Match) -> str | None:
-        """A name that the new body has besides the metavariable that has this name in the tree."""
+    def _problem(self, body: cst.BaseSuite, match: Match) -> str | None:
+        """What is not in the old body, or what the new one takes for the parameter."""
+        for pattern in self.spec.having:
+            if not find_in(pattern, body, self.spellings, match.bindings):
+                return f"its body has no {pattern}"
+        # A name that the new body has besides the metavariable that has this name in the tree.
         names = {code_of(node) for node in match.bindings.values() if isinstance(node, cst.Name)}
         own = set().union(*map(expression_names, self.spec.code))
-        return min(names & own, default=None)
+        taken = min(names & own, default=None)
+        return None if taken is None else f"the new body has another {taken} than the parameter"

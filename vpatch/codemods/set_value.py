@@ -87,7 +87,10 @@ class _SetValueTransformer(SiteTransformer):
             ):
                 pass
             case _:
-                self._report_binding(original)
+                if any(map(self._is_meant, bound_names(original))):
+                    code = code_of(original).strip().partition("\n")[0]
+                    problem = f"its value may also come from {code}"
+                    self.add(original, todo=True, problem=problem)
                 return updated
         if value is None or not self._is_meant(name):
             return updated
@@ -104,8 +107,3 @@ class _SetValueTransformer(SiteTransformer):
 
     def _is_meant(self, name: str) -> bool:
         return ".".join([*self.scope, name]) == self.spec.symbol
-
-    def _report_binding(self, node: cst.CSTNode) -> None:
-        if any(map(self._is_meant, bound_names(node))):
-            code = code_of(node).strip().partition("\n")[0]
-            self.add(node, todo=True, problem=f"its value may also come from {code}")
