@@ -9,7 +9,7 @@ import libcst as cst
 from vpatch.codemods.align import aligned
 from vpatch.codemods.alike import as_set, is_any_braces
 from vpatch.codemods.match import same_code
-from vpatch.codemods.nodes import OPTIONAL, is_gap, meaningful_fields
+from vpatch.codemods.nodes import OPTIONAL, all_nodes, is_gap, meaningful_fields
 from vpatch.codemods.parameters import MARKS, in_a_row
 
 if TYPE_CHECKING:
@@ -108,10 +108,13 @@ def kept_part(
 
     That of the pattern is all of it, or the value of a simple statement.
     """
+    parts: Sequence[cst.BaseExpression | None]
     if isinstance(pattern, _WITH_VALUE) and isinstance(template, _WITH_VALUE):
         old, parts = pattern.value, [template.value]
     elif isinstance(pattern, cst.BaseExpression) and isinstance(template, cst.BaseExpression):
-        old, parts = pattern, _expressions_in(template)
+        # A node comes before those that are in it: the inner ones are first here.
+        inside = [n for n in all_nodes(template) if isinstance(n, cst.BaseExpression)][:0:-1]
+        old, parts = pattern, inside
     else:
         return None
     wanted = _count_gaps(pattern)
@@ -121,16 +124,3 @@ def kept_part(
         if new is not None and _count_gaps(new) == wanted and gaps_correspond(old, new):
             return old, new
     return None
-
-
-def _expressions_in(root: cst.CSTNode) -> list[cst.BaseExpression | None]:
-    """The expressions inside a node, the inner ones first."""
-    expressions: list[cst.BaseExpression | None] = []
-
-    class CollectExpressions(cst.CSTVisitor):
-        def on_leave(self, original_node: cst.CSTNode) -> None:
-            if isinstance(original_node, cst.BaseExpression) and original_node is not root:
-                expressions.append(original_node)
-
-    root.visit(CollectExpressions())
-    return expressions
