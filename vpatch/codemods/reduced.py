@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Literal
 import libcst as cst
 
 from vpatch.codemods.flow import NEVER_RETURN
-from vpatch.codemods.trees import BLOCKS, STRANGE_LINES, Part, first_line
+from vpatch.codemods.trees import STRANGE_LINES, Part, first_line, inner_parts
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -255,9 +255,8 @@ def _leave_out(
     if isinstance(node, _DEFINITIONS):
         scope = (*scope, node.name)
         in_function = in_function or isinstance(node, _FUNCTIONS)
-    for name in BLOCKS:
-        for inner in getattr(node, name, ()):
-            yield from _leave_out(inner, scope, inside, in_function=in_function)
+    for inner in inner_parts(node):
+        yield from _leave_out(inner, scope, inside, in_function=in_function)
 
 
 class _Walk:
@@ -276,7 +275,7 @@ class _Walk:
         if in_function:
             if not has and _is_passed(node) and self._file.stand_alone(node):
                 return "go"
-            return "inside" if any(getattr(node, name, ()) for name in BLOCKS) else "keep"
+            return "inside" if next(inner_parts(node), None) else "keep"
         if not has and self._may_go(node, scope):
             return "go"
         if (has and self._reading.unit == "module statement") or self._is_scope(node, scope):
@@ -324,13 +323,12 @@ def _span(node: ast.stmt) -> _Span:
 
 def _first_statements(node: ast.AST) -> Iterator[ast.stmt | ast.pattern]:
     """The statements and cases in a statement, in the order of their lines."""
-    for name in BLOCKS:
-        for inner in getattr(node, name, ()):
-            if isinstance(inner, ast.stmt):
-                yield inner
-            elif isinstance(inner, ast.match_case):
-                yield inner.pattern
-            yield from _first_statements(inner)
+    for inner in inner_parts(node):
+        if isinstance(inner, ast.stmt):
+            yield inner
+        elif isinstance(inner, ast.match_case):
+            yield inner.pattern
+        yield from _first_statements(inner)
 
 
 def _is_passed(node: ast.AST) -> bool:
@@ -341,8 +339,7 @@ def _is_passed(node: ast.AST) -> bool:
         # Whether a call returns is told by its name.
         return not isinstance(node.value, ast.Call) or _full_name(node.value) not in NEVER_RETURN
     if isinstance(node, (*_WITH_BLOCKS, ast.ExceptHandler)):
-        blocks = (getattr(node, name, ()) for name in BLOCKS)
-        return all(_is_passed(inner) for block in blocks for inner in block)
+        return all(map(_is_passed, inner_parts(node)))
     return False
 
 
@@ -370,6 +367,5 @@ def _names(node: ast.AST) -> Iterator[tuple[str, ...]]:
     own = (node.name,) if isinstance(node, _DEFINITIONS) else ()
     if own:
         yield own
-    for name in BLOCKS:
-        for inner in getattr(node, name, ()):
-            yield from ((*own, *names) for names in _names(inner))
+    for inner in inner_parts(node):
+        yield from ((*own, *names) for names in _names(inner))
