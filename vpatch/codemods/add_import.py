@@ -12,7 +12,6 @@ from vpatch.codemods.import_place import with_import
 from vpatch.codemods.module_names import ModuleName, module_names, names_imported
 from vpatch.codemods.pattern import EditError, find_in, parse_code
 from vpatch.codemods.reduced import Reading, unit_of
-from vpatch.codemods.scope import Scope
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -38,10 +37,6 @@ class AddImport(PatternEdit):
         names = [self.sought.names, frozenset([b"import"]), frozenset([self._name.encode()])]
         # A definition below it has another number of blank lines above it than an `if`.
         return Reading(names, unit_of(self.sought), "neighbours", ifs=False)
-
-    @property
-    def place(self) -> Scope:
-        return Scope()
 
     @property
     def _name(self) -> str:

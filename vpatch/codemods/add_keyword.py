@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from vpatch.codemods.arguments import plain_arguments
-from vpatch.codemods.base import EditOutcome, PatternEdit, SiteTransformer
+from vpatch.codemods.base import EditOutcome, PatternEdit, PatternTransformer
 from vpatch.codemods.fill import fill
 from vpatch.codemods.layout import append
 from vpatch.codemods.match import same_code
-from vpatch.codemods.nodes import code_of, kinds_of
+from vpatch.codemods.nodes import code_of
 from vpatch.codemods.pattern import (
     EditError,
     Pattern,
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
 
     from vpatch.codemods.extent import Extents
     from vpatch.codemods.match import Match
-    from vpatch.codemods.scope import Scope
 
 
 @dataclass(frozen=True)
@@ -43,7 +42,6 @@ class AddKeyword(PatternEdit):
     """
 
     keywords: Mapping[str, str]
-    place: Scope
     accepted: Sequence[Pattern] | None = ()
 
     def __post_init__(self) -> None:
@@ -73,16 +71,8 @@ class AddKeyword(PatternEdit):
         return _AddKeywordTransformer(self).run(module, extents)
 
 
-class _AddKeywordTransformer(SiteTransformer):
-    def __init__(self, spec: AddKeyword) -> None:
-        self.kinds = kinds_of(spec.sought.node)
-        super().__init__(spec.place, (spec.sought.names,))
-        self.spec = spec
-
-    def edit(self, original: cst.CSTNode, updated: cst.CSTNode) -> cst.CSTNode:
-        match = self.spec.sought.match(updated, self.spellings)
-        if match is None or not self.place.admits(self.scope, match, updated):
-            return updated
+class _AddKeywordTransformer(PatternTransformer[AddKeyword]):
+    def edit_match(self, original: cst.CSTNode, updated: cst.CSTNode, match: Match) -> cst.CSTNode:
         other = None if self.spec.accepted is None else self._other_value(updated, match)
         if other is not None:
             self.add(original, todo=True, match=match, problem=f"already has {other}")

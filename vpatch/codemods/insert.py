@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal, cast
 
 import libcst as cst
 
-from vpatch.codemods.base import EditOutcome, PatternEdit, SiteTransformer
+from vpatch.codemods.base import EditOutcome, PatternEdit, PatternTransformer
 from vpatch.codemods.fill import check_bound, fill
 from vpatch.codemods.flow import barrier
 from vpatch.codemods.lines import below_blank_lines, spaced
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from vpatch.codemods.extent import Extents
-    from vpatch.codemods.scope import Scope
 
 Position = Literal["before", "after", "start", "end"]
 
@@ -52,7 +51,6 @@ class Insert(PatternEdit):
 
     code: Sequence[cst.BaseStatement]
     position: Position
-    place: Scope
     below: int = 0
 
     def __post_init__(self) -> None:
@@ -83,11 +81,7 @@ class Insert(PatternEdit):
         return _Beside(self).run(module, extents)
 
 
-class _Inserter(SiteTransformer):
-    def __init__(self, spec: Insert) -> None:
-        super().__init__(spec.place, (spec.sought.names,))
-        self.spec = spec
-
+class _Inserter(PatternTransformer[Insert]):
     def inserted(
         self,
         statements: list[cst.CSTNode],
@@ -234,14 +228,7 @@ class _Beside(_Inserter):
 
 
 class _Inside(_Inserter):
-    def __init__(self, spec: Insert) -> None:
-        self.kinds = (type(spec.sought.node),)
-        super().__init__(spec)
-
-    def edit(self, original: cst.CSTNode, updated: cst.CSTNode) -> cst.CSTNode:
-        match = self.spec.sought.match(updated, self.spellings)
-        if match is None or not self.place.admits(self.scope, match, updated):
-            return updated
+    def edit_match(self, original: cst.CSTNode, updated: cst.CSTNode, match: Match) -> cst.CSTNode:
         block = cast("cst.BaseCompoundStatement", updated).body
         if not isinstance(block, cst.IndentedBlock):
             problem = "its body is on the line of its header"

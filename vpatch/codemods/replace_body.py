@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, cast
 
 import libcst as cst
 
-from vpatch.codemods.base import EditOutcome, PatternEdit, SiteTransformer
+from vpatch.codemods.base import EditOutcome, PatternEdit, PatternTransformer
 from vpatch.codemods.fill import check_bound, fill
 from vpatch.codemods.match import same_code
 from vpatch.codemods.names import expression_names
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from vpatch.codemods.extent import Extents
     from vpatch.codemods.match import Match
     from vpatch.codemods.pattern import Pattern
-    from vpatch.codemods.scope import Scope
 
 
 @dataclass(frozen=True)
@@ -38,7 +37,6 @@ class ReplaceBody(PatternEdit):
 
     code: Sequence[cst.BaseStatement]
     having: Sequence[Pattern]
-    place: Scope
 
     def __post_init__(self) -> None:
         if not isinstance(self.sought.node, cst.FunctionDef):
@@ -63,17 +61,8 @@ class ReplaceBody(PatternEdit):
         return _ReplaceBodyTransformer(self).run(module, extents)
 
 
-class _ReplaceBodyTransformer(SiteTransformer):
-    kinds = (cst.FunctionDef,)
-
-    def __init__(self, spec: ReplaceBody) -> None:
-        super().__init__(spec.place, (spec.sought.names,))
-        self.spec = spec
-
-    def edit(self, original: cst.CSTNode, updated: cst.CSTNode) -> cst.CSTNode:
-        match = self.spec.sought.match(updated, self.spellings)
-        if match is None or not self.place.admits(self.scope, match, updated):
-            return updated
+class _ReplaceBodyTransformer(PatternTransformer[ReplaceBody]):
+    def edit_match(self, original: cst.CSTNode, updated: cst.CSTNode, match: Match) -> cst.CSTNode:
         body = cast("cst.FunctionDef", updated).body
         code = [fill(statement, match) for statement in self.spec.code]
         new = cst.IndentedBlock(code)
