@@ -115,15 +115,12 @@ class _Inserter(PatternTransformer[Insert]):
             self.add(site, todo=False, match=match)
             return None
         taken = {s.name.value for s in statements if isinstance(s, DEFINITIONS)}
-        for statement in code:
-            if isinstance(statement, DEFINITIONS) and statement.name.value in taken:
-                name = statement.name.value
-                problem = f"another definition of {name} is already there"
-                self.add(site, todo=True, match=match, problem=problem)
-                return None
+        again = [s.name.value for s in code if isinstance(s, DEFINITIONS) and s.name.value in taken]
         part = part_there(wanted, block, starts[0] + size, above=above)
-        if part:
+        if again or part:
             problem = f"{part} of the {len(wanted)} statements to insert are there already"
+            if again:
+                problem = f"another definition of {again[0]} is already there"
             self.add(site, todo=True, match=match, problem=problem)
             return None
         self.add(site, todo=True, match=match, repeat=repeat_of(wanted, block, starts))
