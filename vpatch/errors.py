@@ -7,10 +7,13 @@ Subclasses are defined beside the code that raises them. Each error has a stable
 from __future__ import annotations
 
 from enum import IntEnum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
+
+_In = TypeVar("_In")
+_Out = TypeVar("_Out")
 
 
 class ExitCode(IntEnum):
@@ -100,6 +103,24 @@ class ManyErrors(VpatchError):
         super().__init__("\n".join(str(error) for error in errors))
         self.errors = tuple(errors)
         self.exit_code = min((error.exit_code for error in errors), key=_PRECEDENCE.index)
+
+
+def collect(make: Callable[[_In], _Out], items: Iterable[_In]) -> list[_Out]:
+    """Make something of each item.
+
+    Raises:
+        VpatchError: of an item, or of several: all of them, once all items were tried.
+    """
+    results: list[_Out] = []
+    errors: list[VpatchError] = []
+    for item in items:
+        try:
+            results.append(make(item))
+        except VpatchError as error:
+            errors.append(error)
+    if errors:
+        raise combine(errors)
+    return results
 
 
 def distinct(errors: Iterable[VpatchError]) -> list[VpatchError]:

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
+from dataclasses import asdict, replace
 
 import pytest
 
@@ -11,9 +11,9 @@ from vpatch.checkout.lockfile import (
     LockedImage,
     LockedPackage,
     LockedPatch,
+    LockedPin,
     LockFile,
     SkippedPatch,
-    lock_pin,
     read_lock,
 )
 from vpatch.checkout.new_lock import NewFile, NewLock, NewPatch, NewSkipped, plain_pin
@@ -25,7 +25,7 @@ FILE = LockedFile(path="vllm/a.py", before=None, after="sha256:cd")
 NEW_FILE = NewFile("vllm/a.py", None, "sha256:cd")
 LOCK = LockFile(
     recipe="vllm-0.50",
-    source=lock_pin(PIN),
+    source=LockedPin(**asdict(PIN)),
     base="1" * 40,
     head="2" * 40,
     patches=(LockedPatch(id="p", digest="sha256:ef", variant="v", commit="2" * 40, files=(FILE,)),),

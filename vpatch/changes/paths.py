@@ -81,7 +81,7 @@ class TreePaths:
         unknown = [
             number
             for number, diff in enumerate(diffs)
-            if not (diff.refused or diff.name in created or self._is_aside(diff))
+            if not (diff.refused or diff.name in created or any(map(aside, self._readings(diff))))
         ]
         if any(places[number] is None for number in unknown):
             for package in sorted(self.packages):
@@ -107,9 +107,6 @@ class TreePaths:
             else self._new_place(diff, longest_first, only_new=not unknown)
             for diff, place in zip(diffs, places, strict=True)
         ]
-
-    def _is_aside(self, diff: FileDiff) -> bool:
-        return any(aside(reading) is not None for reading in self._readings(diff))
 
     def _existing_places(
         self, diffs: Sequence[FileDiff], known: Collection[str], prefix: str

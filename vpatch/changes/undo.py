@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from vpatch.changes.paths import aside
 from vpatch.changes.stack import Stack, apply, place_of, unsure
 from vpatch.changes.time_limit import check_time
-from vpatch.errors import ManyErrors, UsageError, VpatchError, combine
+from vpatch.errors import ManyErrors, UsageError, VpatchError, collect, combine
 from vpatch.git.scratch import ScratchRepository
 from vpatch.source.memory import ChangedTree
 from vpatch.util.scratch import scratch_folder
@@ -84,17 +84,7 @@ def _does_not_apply(error: VpatchError) -> bool:
 
 
 def _on_top(diffed: Sequence[DiffedChange], tree: Tree) -> list[SourceChange]:
-    stack = Stack(tree)
-    changes: list[SourceChange] = []
-    errors: list[VpatchError] = []
-    for change in diffed:
-        try:
-            changes.append(stack.take(change))
-        except VpatchError as error:
-            errors.append(error)
-    if errors:
-        raise combine(errors)
-    return changes
+    return collect(Stack(tree).take, diffed)
 
 
 def _as_part(diffed: Sequence[DiffedChange], tree: Tree) -> FittedChanges:

@@ -147,8 +147,9 @@ def _unchanged(request: ApplyRequest, *, force: bool) -> LockFile | None:
             return None
         raise
     try:
-        changes = users_changes(target, lock)
-        messages = [] if changes else _messages(target, lock)
+        with opened_checkout(target) as repo:
+            changes = list(_users_changes(target, repo, lock))
+            messages = [] if changes else git.messages(repo, lock.base, lock.head)
     except GitMissingError:
         raise
     except (GitError, NoRepositoryError) as error:
@@ -203,11 +204,6 @@ def users_changes(target: Path, lock: LockFile) -> list[str]:
     """What is in a checkout that its lock does not account for, a line each."""
     with opened_checkout(target) as repo:
         return list(_users_changes(target, repo, lock))
-
-
-def _messages(target: Path, lock: LockFile) -> list[str]:
-    with opened_checkout(target) as repo:
-        return git.messages(repo, lock.base, lock.head)
 
 
 def _users_changes(target: Path, repo: FoundRepository, lock: LockFile) -> Iterator[str]:

@@ -12,7 +12,6 @@ import re
 import subprocess
 import sys
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from ruamel.yaml import YAML
@@ -26,6 +25,7 @@ from vpatch.util.scratch import scratch_folder
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
+    from pathlib import Path
 
     from vpatch.progress import Progress
     from vpatch.source.entry import CachedTree
@@ -90,13 +90,13 @@ def run_hooks(
         RulesError: the file is not there, or no configuration.
     """
     derived, not_run = _derived(tree, file, packages_only=packages_only)
-    with scratch_folder() as name:
-        checkout = Path(name, "upstream")
+    with scratch_folder() as scratch:
+        checkout = scratch / "upstream"
         repository, base = tree.base_repository(progress)
         git.create_checkout(checkout, repository, base, [])
         git.add_commits(checkout, base, [NewCommit("proposal", changes)])
         git.check_out(checkout, git.PATCHED_BRANCH)
-        config = Path(name, "hooks.yaml")
+        config = scratch / "hooks.yaml"
         with config.open("w", encoding="utf-8") as stream:
             YAML(typ="safe", pure=True).dump(derived, stream)
         ran: list[Hook] = []
@@ -148,9 +148,8 @@ def _derived(
             elsewhere += [
                 Hook(h["id"], "elsewhere", where) for h in repo["hooks"] if h["id"] not in there
             ]
-        if not hooks:
-            continue
-        here.append({"repo": "local", "hooks": hooks})
+        if hooks:
+            here.append({"repo": "local", "hooks": hooks})
     return {**document, "repos": here}, elsewhere
 
 
@@ -169,22 +168,13 @@ def _run(
     offline: bool,
 ) -> Iterator[Hook]:
     """One hook, which may be in the configuration more than once."""
-    command = [
-        sys.executable,
-        "-P",
-        "-m",
-        "pre_commit",
-        "run",
-        "--color=never",
-        "--config",
-        str(config),
-    ]
+    command = [sys.executable, "-P", "-m", "pre_commit", "run", "--color=never"]
     environment = child_environment.environment()
     environment |= {"PRE_COMMIT_HOME": str(home), "PRE_COMMIT_ALLOW_NO_CONFIG": "0"}
     if offline:
         environment |= _NO_NETWORK
         command = [*_without_network(), *command]
-    command += [hook_id, "--files", *files]
+    command += ["--config", str(config), hook_id, "--files", *files]
     try:
         with timed(_log, logging.INFO, command_line(command)):
             ended = subprocess.run(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import (
@@ -166,10 +165,6 @@ class LockFile(_Locked):
 
     def dump(self) -> str:
         return lock_text(**self.model_dump())
-
-
-def lock_pin(pin: Pin) -> LockedPin:
-    return LockedPin(**asdict(pin))
 
 
 def read_lock(path: Path) -> LockFile:

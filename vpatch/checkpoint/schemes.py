@@ -7,13 +7,12 @@ said by `source`, a file of vLLM that still has it in 0.33.0.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 _MODELS = "model_executor/models"
-_BEHIND = (
+TRUNK = re.compile(
     r"(?P<outer>model\.|language_model\.model\.|model\.language_model\.|)layers\.(?P<layer>\d+)\."
 )
-TRUNK = re.compile(_BEHIND)
 """The beginning of a trunk layer's names, and of MTP layers that are behind it."""
 
 
@@ -59,19 +58,12 @@ class Family:
 
 DEEPSEEK = Scheme(
     "layers behind the trunk",
-    re.compile(_BEHIND),
+    TRUNK,
     f"{_MODELS}/deepseek_mtp.py",
     behind=True,
     glue=("enorm", "hnorm", "eh_proj"),
 )
-_STEP = Scheme(
-    "layers behind the trunk",
-    re.compile(_BEHIND),
-    f"{_MODELS}/step3p5_mtp.py",
-    behind=True,
-    glue=("enorm", "hnorm", "eh_proj"),
-    like_trunk=False,
-)
+_STEP = replace(DEEPSEEK, source=f"{_MODELS}/step3p5_mtp.py", like_trunk=False)
 DEEPSEEK_V4 = Scheme(
     "mtp.N",
     re.compile(r"mtp\.(?P<layer>\d+)\."),
@@ -90,12 +82,8 @@ QWEN = Scheme(
     glue=("fc", "norm", "pre_fc_norm_embedding", "pre_fc_norm_hidden"),
     configured=("fc",),
 )
-_NEMOTRON = Scheme(
-    "mtp.layers.N",
-    QWEN.layer,
-    f"{_MODELS}/nemotron_h_mtp.py",
-    shared=QWEN.shared,
-    like_trunk=False,
+_NEMOTRON = replace(
+    QWEN, source=f"{_MODELS}/nemotron_h_mtp.py", glue=(), configured=(), like_trunk=False
 )
 MIMO = Scheme(
     "model.mtp_layers.N",

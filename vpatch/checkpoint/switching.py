@@ -101,8 +101,9 @@ def settle(folder: Path) -> None:
     """
     link = folder / _LINK
     current = str(link.readlink()) if link.is_symlink() else None
-    if current != _AFTER:
-        _remove_new(folder)
+    if current != _AFTER and (folder / _NEW).exists():
+        for name in _names(folder / _NEW):
+            _remove(part_of(folder / name), folder / name)
     _remove(folder / _NEW, part_of(folder / _NEW))
     if current in {_BEFORE, _AFTER}:
         _end_links(folder, folder / current)
@@ -111,12 +112,6 @@ def settle(folder: Path) -> None:
     for name in (_BEFORE, _AFTER):
         if (folder / name).is_dir():
             shutil.rmtree(folder / name)
-
-
-def _remove_new(folder: Path) -> None:
-    if (folder / _NEW).exists():
-        for name in _names(folder / _NEW):
-            _remove(part_of(folder / name), folder / name)
 
 
 def _remove(*paths: Path) -> None:

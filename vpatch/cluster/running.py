@@ -42,8 +42,8 @@ class _JobAttempt:
     number: int
     ref: Any
     heard: float
+    id: str
     node: str | None = None
-    id: str | None = None
 
 
 class RayCluster:
@@ -191,7 +191,7 @@ class _JobRun:
             # Ray would repeat a task without a word, so vpatch counts attempts itself.
             max_retries=0,
         ).remote(self.sent, order, self.mailbox)
-        self.open[attempt] = _JobAttempt(job, number, ref, time.monotonic(), id=attempt)
+        self.open[attempt] = _JobAttempt(job, number, ref, time.monotonic(), attempt)
         self.of_ref[ref] = attempt
 
     def _messages(self) -> Iterator[JobEvent]:
@@ -228,8 +228,7 @@ class _JobRun:
     def _forget(self, attempt: _JobAttempt) -> None:
         self.of_ref.pop(attempt.ref, None)
         self.begun.discard(attempt.ref)
-        if attempt.id is not None:
-            self.open.pop(attempt.id, None)
+        self.open.pop(attempt.id, None)
 
     def _finish(self, attempt: _JobAttempt) -> Iterator[JobEvent]:
         try:

@@ -7,12 +7,11 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from vpatch.codemods.base import EditOutcome, EditSite
+from vpatch.codemods.base import EditOutcome, EditSite, PatternEdit
 from vpatch.codemods.import_place import with_import
 from vpatch.codemods.module_names import ModuleName, module_names, names_imported
-from vpatch.codemods.pattern import EditError, Pattern, find_in, parse_code
+from vpatch.codemods.pattern import EditError, find_in, parse_code
 from vpatch.codemods.reduced import Reading, unit_of
-from vpatch.codemods.scope import Scope
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -22,8 +21,8 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class AddImport:
-    """Import one name in each module that has a match of `beside`.
+class AddImport(PatternEdit):
+    """Import one name in each module that has a match of `sought`.
 
     It is done where the name is that thing already, however that is written: `from a import b` is
     `import a.b as b`. An import in a `try` counts, and one for type checkers alone does not. Where
@@ -31,33 +30,20 @@ class AddImport:
     """
 
     node: Node
-    beside: Pattern
-
-    @property
-    def needles(self) -> tuple[frozenset[bytes], ...]:
-        return (self.beside.needles,)
 
     @property
     def reading(self) -> Reading:
         # All imports say where this one goes, and all else that binds the name is in its way.
-        names = [self.beside.names, frozenset([b"import"]), frozenset([self._name.encode()])]
+        names = [self.sought.names, frozenset([b"import"]), frozenset([self._name.encode()])]
         # A definition below it has another number of blank lines above it than an `if`.
-        return Reading(names, unit_of(self.beside), "neighbours", ifs=False)
-
-    @property
-    def place(self) -> Scope:
-        return Scope()
-
-    @property
-    def sought(self) -> Pattern:
-        return self.beside
+        return Reading(names, unit_of(self.sought), "neighbours", ifs=False)
 
     @property
     def _name(self) -> str:
         return next(names_imported(self.node))[0]
 
     def apply(self, module: cst.Module, extents: Extents) -> EditOutcome:
-        if not find_in(self.beside, module, extents.spellings(module)):
+        if not find_in(self.sought, module, extents.spellings(module)):
             return EditOutcome(module, ())
         there = [each for each in module_names(module) if each.name == self._name]
         if self._is_there(there):

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from vpatch.codemods.arguments import plain_arguments
-from vpatch.codemods.base import EditOutcome, SiteTransformer
+from vpatch.codemods.base import EditOutcome, PatternEdit, PatternTransformer
 from vpatch.codemods.fill import fill
 from vpatch.codemods.layout import append
 from vpatch.codemods.match import same_code
-from vpatch.codemods.nodes import code_of, kinds_of
+from vpatch.codemods.nodes import code_of
 from vpatch.codemods.pattern import (
     EditError,
     Pattern,
@@ -22,36 +22,32 @@ from vpatch.codemods.pattern import (
     parse_expression,
     variables_of,
 )
-from vpatch.codemods.reduced import Reading, unit_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from vpatch.codemods.extent import Extents
     from vpatch.codemods.match import Match
-    from vpatch.codemods.scope import Scope
 
 
 @dataclass(frozen=True)
-class AddKeyword:
-    """Give each call (or `def`) that `find` matches the keywords that it lacks.
+class AddKeyword(PatternEdit):
+    """Give each call (or `def`) that `sought` matches the keywords that it lacks.
 
     One that is there with the same value counts as done. With another value it is a problem, unless
     that value matches a pattern of `accepted`; None accepts any value. A call that lacks one but
-    has `**` arguments is a problem, too, as they may hold it. Where `find` is an assignment or a
+    has `**` arguments is a problem, too, as they may hold it. Where `sought` is an assignment or a
     return, the call is its value. The value of a parameter may begin with its annotation, as in
     `bool = False`; then that has to be the same, too.
     """
 
-    find: Pattern
     keywords: Mapping[str, str]
-    place: Scope
     accepted: Sequence[Pattern] | None = ()
 
     def __post_init__(self) -> None:
-        if not isinstance(self.find.node, cst.FunctionDef) and _call_of(self.find.node) is None:
+        if not isinstance(self.sought.node, cst.FunctionDef) and _call_of(self.sought.node) is None:
             raise EditError(
-                f"add-keyword needs a call or a def to find, not {self.find}",
+                f"add-keyword needs a call or a def to find, not {self.sought}",
                 hint="find the call, as in NAME(...)",
             )
         for name, value in self.keywords.items():
@@ -60,43 +56,23 @@ class AddKeyword:
                     f"{name!r} cannot be a keyword of a call",
                     hint="write a name of Python",
                 )
-            if isinstance(self.find.node, cst.FunctionDef):
+            if isinstance(self.sought.node, cst.FunctionDef):
                 _parse_parameter(name, value)
             else:
                 parse_expression(value)
-            variables_of(value, known=self.find)
-        if self.accepted and isinstance(self.find.node, cst.FunctionDef):
+            variables_of(value, known=self.sought)
+        if self.accepted and isinstance(self.sought.node, cst.FunctionDef):
             raise EditError(
                 "any-value takes patterns for the keywords of a call only",
                 hint="write `any-value: true`, or leave it out",
             )
 
-    @property
-    def needles(self) -> tuple[frozenset[bytes], ...]:
-        return (self.find.needles,)
-
-    @property
-    def reading(self) -> Reading:
-        return Reading([self.find.names], unit_of(self.find))
-
-    @property
-    def sought(self) -> Pattern:
-        return self.find
-
     def apply(self, module: cst.Module, extents: Extents) -> EditOutcome:
         return _AddKeywordTransformer(self).run(module, extents)
 
 
-class _AddKeywordTransformer(SiteTransformer):
-    def __init__(self, spec: AddKeyword) -> None:
-        self.kinds = kinds_of(spec.find.node)
-        super().__init__(spec.place, (spec.find.names,))
-        self.spec = spec
-
-    def edit(self, original: cst.CSTNode, updated: cst.CSTNode) -> cst.CSTNode:
-        match = self.spec.find.match(updated, self.spellings)
-        if match is None or not self.place.admits(self.scope, match, updated):
-            return updated
+class _AddKeywordTransformer(PatternTransformer[AddKeyword]):
+    def edit_match(self, original: cst.CSTNode, updated: cst.CSTNode, match: Match) -> cst.CSTNode:
         other = None if self.spec.accepted is None else self._other_value(updated, match)
         if other is not None:
             self.add(original, todo=True, match=match, problem=f"already has {other}")
@@ -127,17 +103,12 @@ class _AddKeywordTransformer(SiteTransformer):
         present = {arg.keyword.value: arg.value for arg in args if arg.keyword}
         for name, value in self.spec.keywords.items():
             wanted = fill(parse_expression(value), match)
-            if name in present and not same_code(wanted, present[name]):
-                if self._accepts(present[name], match):
-                    continue
+            if name not in present or same_code(wanted, present[name]):
+                continue
+            accepted = self.spec.accepted or ()
+            if not any(p.match(present[name], self.spellings, match.bindings) for p in accepted):
                 return f"{name}={code_of(present[name])}"
         return None
-
-    def _accepts(self, value: cst.BaseExpression, match: Match) -> bool:
-        return any(
-            pattern.match(value, self.spellings, match.bindings) is not None
-            for pattern in self.spec.accepted or ()
-        )
 
     def _other_parameter(self, function: cst.FunctionDef, match: Match) -> str | None:
         for parameter in _named(function.params):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
 import libcst as cst
 
@@ -12,7 +12,8 @@ from vpatch.codemods.extent import Extents
 from vpatch.codemods.fill import CannotRewrite
 from vpatch.codemods.flow import unreached
 from vpatch.codemods.names import identifiers
-from vpatch.codemods.nodes import STATEMENTS
+from vpatch.codemods.nodes import STATEMENTS, kinds_of
+from vpatch.codemods.reduced import Reading, unit_of
 from vpatch.codemods.spelling import Spellings
 from vpatch.util.words import has_word
 
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
 
     from vpatch.codemods.match import Match
     from vpatch.codemods.pattern import Pattern
-    from vpatch.codemods.reduced import Reading
     from vpatch.codemods.scope import Scope
 
 
@@ -80,6 +80,22 @@ class PythonEdit(Protocol):
     def sought(self) -> Pattern | None: ...
 
     def apply(self, module: cst.Module, extents: Extents) -> EditOutcome: ...
+
+
+@dataclass(frozen=True)
+class PatternEdit:
+    """What edits have in common that look at the code around each match of one pattern."""
+
+    sought: Pattern
+    place: Scope
+
+    @property
+    def needles(self) -> Sequence[frozenset[bytes]]:
+        return (self.sought.needles,)
+
+    @property
+    def reading(self) -> Reading:
+        return Reading([self.sought.names], unit_of(self.sought))
 
 
 # Where nothing is ever looked for; libcst makes every node anew that it visits.
@@ -228,3 +244,25 @@ class SiteTransformer(cst.CSTTransformer):
         if self._dead and self._dead[-1] is original_node:
             self._dead.pop()
         return updated_node
+
+
+_Edit = TypeVar("_Edit", bound=PatternEdit)
+
+
+class PatternTransformer(SiteTransformer, Generic[_Edit]):
+    """Makes an edit at each match of its pattern. By default, `kinds` are what the pattern is."""
+
+    def __init__(self, spec: _Edit) -> None:
+        self.kinds = self.kinds or kinds_of(spec.sought.node)
+        super().__init__(spec.place, (spec.sought.names,))
+        self.spec = spec
+
+    def edit(self, original: cst.CSTNode, updated: cst.CSTNode) -> cst.CSTNode:
+        match = self.spec.sought.match(updated, self.spellings)
+        if match is None or not self.place.admits(self.scope, match, updated):
+            return updated
+        return self.edit_match(original, updated, match)
+
+    def edit_match(self, original: cst.CSTNode, updated: cst.CSTNode, match: Match) -> cst.CSTNode:
+        """Return what replaces a match, as `edit` does."""
+        raise NotImplementedError

@@ -101,8 +101,8 @@ def _bind_python(edit: Declared, folder: Path, trust: Trust) -> BoundEdit:
             accepted = None if edit.any_value is True else edit.any_value or ()
             codemod = AddKeyword(
                 parse_pattern(edit.find),
-                edit.add_keyword,
                 place,
+                edit.add_keyword,
                 accepted if accepted is None else tuple(map(parse_pattern, accepted)),
             )
             name = f"add {', '.join(edit.add_keyword)} to {_short(edit.find)}"
@@ -111,21 +111,20 @@ def _bind_python(edit: Declared, folder: Path, trust: Trust) -> BoundEdit:
         case declared.InsertEdit():
             code, uses = read_code(edit.insert, folder)
             position, anchor = next((p, a) for p, a in edit.anchors.items() if a is not None)
-            codemod = Insert(
-                code, position, parse_pattern(anchor), place, _blank_below(edit.insert)
-            )
+            below = _blank_below(edit.insert)
+            codemod = Insert(parse_pattern(anchor), place, code, position, below)
             name = f"insert {position} {_short(anchor)}"
         case declared.AddImportEdit():
             # libcst.codemod costs a third of a run's imports, and few patches add an import.
             from vpatch.codemods.add_import import AddImport, parse_import  # noqa: PLC0415
 
-            codemod = AddImport(parse_import(edit.add_import), parse_pattern(edit.beside))
+            codemod = AddImport(parse_pattern(edit.beside), place, parse_import(edit.add_import))
             name = edit.add_import
         case declared.ReplaceBodyEdit():
             pattern = parse_pattern(edit.find)
             code, uses = read_code(edit.replace_body, folder, body_for=pattern)
             having = [parse_pattern(text) for text in edit.having]
-            codemod = ReplaceBody(pattern, code, having, place)
+            codemod = ReplaceBody(pattern, place, code, having)
             name = f"replace the body of {_short(edit.find)}"
         case declared.SetValueEdit():
             value, was = parse_expression(edit.set_value), parse_expression(edit.was)

@@ -13,7 +13,7 @@ import libcst as cst
 from libcst.helpers import get_full_name_for_node
 
 from vpatch.codemods.names import bound_names
-from vpatch.codemods.nodes import DEFINITIONS
+from vpatch.codemods.nodes import DEFINITIONS, statements_of
 from vpatch.codemods.trees import BLOCKS, parts_of
 
 if TYPE_CHECKING:
@@ -173,18 +173,24 @@ def imported(
 def _statements(body: Iterable[cst.CSTNode]) -> Iterator[cst.CSTNode]:
     """Every statement in some blocks, and what is in them, without expressions."""
     for statement in body:
-        if isinstance(statement, (cst.SimpleStatementLine, cst.SimpleStatementSuite)):
+        if isinstance(statement, cst.SimpleStatementLine):
             yield from statement.body
             continue
         yield statement
-        for part in BLOCKS:
-            inner = getattr(statement, part, None)
-            if isinstance(inner, cst.IndentedBlock):
-                yield from _statements(inner.body)
-            elif isinstance(inner, (list, tuple)):
-                yield from _statements(inner)
-            elif inner is not None:
-                yield from _statements([inner])
+        for _, inner in parts_inside(statement):
+            yield from _statements(inner)
+
+
+def parts_inside(statement: cst.CSTNode) -> Iterator[tuple[str, Iterable[cst.CSTNode]]]:
+    """The blocks of a statement by their fields: what each has, or is, as `else` and `except`."""
+    for part in BLOCKS:
+        inner = getattr(statement, part, None)
+        if isinstance(inner, cst.BaseSuite):
+            yield part, statements_of(inner)
+        elif isinstance(inner, (list, tuple)):
+            yield part, inner
+        elif inner is not None:
+            yield part, [inner]
 
 
 def _aliases(module: cst.Module) -> Iterator[tuple[str, str]]:

@@ -9,7 +9,7 @@ import libcst as cst
 from vpatch.codemods.align import aligned
 from vpatch.codemods.alike import as_set, is_any_braces
 from vpatch.codemods.match import same_code
-from vpatch.codemods.nodes import OPTIONAL, is_gap, meaningful_fields
+from vpatch.codemods.nodes import OPTIONAL, all_nodes, is_gap, meaningful_fields
 from vpatch.codemods.parameters import MARKS, in_a_row
 
 if TYPE_CHECKING:
@@ -28,25 +28,17 @@ def gaps_correspond(pattern: object, template: object) -> bool:
     if not (isinstance(pattern, cst.CSTNode) and isinstance(template, cst.CSTNode)) or type(
         pattern
     ) is not type(template):
-        return not has_gap(pattern, template) or _is_kept(pattern, template)
+        return not has_gap(pattern, template) or kept_part(pattern, template) is not None
     if isinstance(pattern, cst.Parameters) and isinstance(template, cst.Parameters):
         return _gaps_in_line(in_a_row(pattern), in_a_row(template))
     for name in meaningful_fields(type(pattern)):
         one, other = getattr(pattern, name), getattr(template, name)
         if isinstance(one, (list, tuple)) and (one or name not in OPTIONAL.get(type(pattern), ())):
             if not _gaps_in_line(one, other):
-                return not has_gap(pattern, template) or _is_kept(pattern, template)
+                return not has_gap(pattern, template) or kept_part(pattern, template) is not None
         elif not gaps_correspond(one, other):
             return False
     return True
-
-
-def _is_kept(pattern: object, template: object) -> bool:
-    return (
-        isinstance(pattern, cst.CSTNode)
-        and isinstance(template, cst.CSTNode)
-        and kept_part(pattern, template) is not None
-    )
 
 
 def _gaps_in_line(pattern: Sequence[cst.CSTNode], template: Sequence[cst.CSTNode]) -> bool:
@@ -110,16 +102,19 @@ def _count_gaps(*roots: object) -> int:
 
 
 def kept_part(
-    pattern: cst.CSTNode, template: cst.CSTNode
+    pattern: object, template: object
 ) -> tuple[cst.BaseExpression, cst.BaseExpression] | None:
     """Return the expressions of both that have all their `...`, if the rest of both has none.
 
     That of the pattern is all of it, or the value of a simple statement.
     """
+    parts: Sequence[cst.BaseExpression | None]
     if isinstance(pattern, _WITH_VALUE) and isinstance(template, _WITH_VALUE):
         old, parts = pattern.value, [template.value]
     elif isinstance(pattern, cst.BaseExpression) and isinstance(template, cst.BaseExpression):
-        old, parts = pattern, _expressions_in(template)
+        # A node comes before those that are in it: the inner ones are first here.
+        inside = [n for n in all_nodes(template) if isinstance(n, cst.BaseExpression)][:0:-1]
+        old, parts = pattern, inside
     else:
         return None
     wanted = _count_gaps(pattern)
@@ -129,16 +124,3 @@ def kept_part(
         if new is not None and _count_gaps(new) == wanted and gaps_correspond(old, new):
             return old, new
     return None
-
-
-def _expressions_in(root: cst.CSTNode) -> list[cst.BaseExpression | None]:
-    """The expressions inside a node, the inner ones first."""
-    expressions: list[cst.BaseExpression | None] = []
-
-    class CollectExpressions(cst.CSTVisitor):
-        def on_leave(self, original_node: cst.CSTNode) -> None:
-            if isinstance(original_node, cst.BaseExpression) and original_node is not root:
-                expressions.append(original_node)
-
-    root.visit(CollectExpressions())
-    return expressions

@@ -114,11 +114,8 @@ class Custom:
     def _apply(self, module: cst.Module, extents: Extents) -> EditOutcome:
         kind = self.kind
         if not issubclass(kind, SiteTransformer) and self.place.where:
-            raise CodemodError(
-                "`where` has no effect on a plain libcst codemod",
-                where=str(self.path),
-                hint="leave it out, or derive the codemod from SiteTransformer",
-            )
+            hint = "leave it out, or derive the codemod from SiteTransformer"
+            raise _broken(self.path, "`where` has no effect on a plain libcst codemod", hint)
         try:
             if issubclass(kind, SiteTransformer):
                 outcome = kind(self.place).run(module, extents)
@@ -143,27 +140,19 @@ class Custom:
         """
         for site in outcome.sites:
             if not self.place.admits(site.scope.split(".") if site.scope else (), None):
-                raise CodemodError(
-                    f"the codemod reports a place in {site.scope or 'the module'}, which is not "
-                    f"within {self.place.within}",
-                    where=str(self.path),
-                    hint="skip nodes where self.is_within is False",
-                )
+                there = f"{site.scope or 'the module'}, which is not within {self.place.within}"
+                what = f"the codemod reports a place in {there}"
+                raise _broken(self.path, what, "skip nodes where self.is_within is False")
         todo = any(site.todo for site in outcome.sites)
         changed = outcome.module.code != module.code
         if changed and not todo:
             # It would be dropped, as the files to write are those with a place to edit.
-            raise CodemodError(
-                "the codemod changes code without reporting the place",
-                where=str(self.path),
-                hint="call self.add(node, todo=True) where it changes something",
-            )
+            hint = "call self.add(node, todo=True) where it changes something"
+            raise _broken(self.path, "the codemod changes code without reporting the place", hint)
         if todo and not changed and not any(site.problem for site in outcome.sites):
-            raise CodemodError(
-                "the codemod reports a place to change, but changes nothing",
-                where=str(self.path),
-                hint="return the changed node from edit(), or call self.add(node, todo=False)",
-            )
+            what = "the codemod reports a place to change, but changes nothing"
+            hint = "return the changed node from edit(), or call self.add(node, todo=False)"
+            raise _broken(self.path, what, hint)
 
     def _line_of(self, error: BaseException) -> str:
         """The last line of the file that an error came through."""
@@ -188,15 +177,17 @@ def load_codemod(source: bytes, path: Path, runs_as: Path) -> type:
     try:
         exec(compiled(source, path), module.__dict__)  # noqa: S102
     except (Exception, SystemExit) as error:  # whatever its author's code may raise
-        raise CodemodError(
-            f"cannot be imported: {type(error).__name__}: {error}",
-            where=str(path),
-            hint="correct the codemod; the Python that runs vpatch executes it",
-        ) from error
+        what = f"cannot be imported: {type(error).__name__}: {error}"
+        hint = "correct the codemod; the Python that runs vpatch executes it"
+        raise _broken(path, what, hint) from error
     codemod = _codemod_of(module, path)
     for problem, hint in _problems(codemod):
-        raise CodemodError(f"{codemod.__name__} {problem}", where=str(path), hint=hint)
+        raise _broken(path, f"{codemod.__name__} {problem}", hint)
     return codemod
+
+
+def _broken(path: Path, what: str, hint: str) -> CodemodError:
+    return CodemodError(what, where=str(path), hint=hint)
 
 
 def _codemod_of(module: ModuleType, path: Path) -> type:
@@ -214,15 +205,12 @@ def _codemod_of(module: ModuleType, path: Path) -> type:
     if len(public) == 1:
         return own[public[0]]
     if public:
-        raise CodemodError(
-            f"defines several codemods: {', '.join(public)}",
-            where=str(path),
-            hint="call the one to run Codemod",
-        )
-    raise CodemodError(
+        what = f"defines several codemods: {', '.join(public)}"
+        raise _broken(path, what, "call the one to run Codemod")
+    raise _broken(
+        path,
         "defines no class Codemod(SiteTransformer)",
-        where=str(path),
-        hint="derive it from vpatch.codemods.SiteTransformer, or from a codemod or transformer of "
+        "derive it from vpatch.codemods.SiteTransformer, or from a codemod or transformer of "
         "libcst",
     )
 

@@ -8,7 +8,7 @@ import libcst as cst
 
 from vpatch.codemods.match import Match
 from vpatch.codemods.names import identifiers
-from vpatch.codemods.nodes import IN_TEXT, code_of, variable_of
+from vpatch.codemods.nodes import IN_TEXT, code_of, variable_of, with_others
 from vpatch.codemods.pattern import PatternError
 
 if TYPE_CHECKING:
@@ -69,14 +69,12 @@ def fill(template: _Node, match: Match, parent: cst.CSTNode | None = None) -> _N
 def unmarked(template: _Node) -> _Node:
     """The new code as it is written: `(...)` says that `...` is not a gap."""
 
-    class Unmark(cst.CSTTransformer):
-        def leave_Ellipsis(
-            self, original_node: cst.Ellipsis, updated_node: cst.Ellipsis
-        ) -> cst.BaseExpression:
-            del original_node
-            return updated_node.with_changes(lpar=updated_node.lpar[1:], rpar=updated_node.rpar[1:])
+    def bare(node: cst.CSTNode) -> cst.CSTNode | None:
+        if not isinstance(node, cst.Ellipsis):
+            return None
+        return node.with_changes(lpar=node.lpar[1:], rpar=node.rpar[1:])
 
-    return cast("_Node", template.visit(Unmark()))
+    return with_others(template, bare)
 
 
 def check_bound(code: Sequence[cst.CSTNode], pattern: Pattern) -> None:

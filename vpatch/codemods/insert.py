@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal, cast
 
 import libcst as cst
 
-from vpatch.codemods.base import EditOutcome, SiteTransformer
+from vpatch.codemods.base import EditOutcome, PatternEdit, PatternTransformer
 from vpatch.codemods.fill import check_bound, fill
 from vpatch.codemods.flow import barrier
 from vpatch.codemods.lines import below_blank_lines, spaced
@@ -20,7 +20,7 @@ from vpatch.codemods.nodes import (
     is_string_statement,
     statements_of,
 )
-from vpatch.codemods.pattern import EditError, Pattern
+from vpatch.codemods.pattern import EditError
 from vpatch.codemods.reduced import Reading, unit_of
 from vpatch.codemods.spelling import brings
 from vpatch.codemods.standing import are_same, one_by_one, part_there, repeat_of
@@ -29,14 +29,13 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from vpatch.codemods.extent import Extents
-    from vpatch.codemods.scope import Scope
 
 Position = Literal["before", "after", "start", "end"]
 
 
 @dataclass(frozen=True)
-class Insert:
-    """Put `code` beside the statement that `anchor` matches, or at the start or end of its block.
+class Insert(PatternEdit):
+    """Put `code` beside the statement that `sought` matches, or at the start or end of its block.
 
     Code counts as done where it already is at just that place; the same code elsewhere does
     not. If only a part of it is there, that is a problem: nothing tells how to complete it. An
@@ -52,13 +51,11 @@ class Insert:
 
     code: Sequence[cst.BaseStatement]
     position: Position
-    anchor: Pattern
-    place: Scope
     below: int = 0
 
     def __post_init__(self) -> None:
         inner = self.position in {"start", "end"}
-        if inner and not isinstance(self.anchor.node, cst.BaseCompoundStatement):
+        if inner and not isinstance(self.sought.node, cst.BaseCompoundStatement):
             raise EditError(
                 f"only a def, class or other block has a {self.position}",
                 hint="insert before or after the statement instead",
@@ -68,23 +65,15 @@ class Insert:
                 "there is no statement to insert",
                 hint="write the code to insert",
             )
-        check_bound(self.code, self.anchor)
-
-    @property
-    def needles(self) -> tuple[frozenset[bytes], ...]:
-        return (self.anchor.needles,)
+        check_bound(self.code, self.sought)
 
     @property
     def reading(self) -> Reading:
         names = {each.name.value for each in self.code if isinstance(each, DEFINITIONS)}
         others = [each for each in self.code if not isinstance(each, DEFINITIONS)]
         ifs = not any(isinstance(each, cst.If) for each in others)
-        unit = unit_of(self.anchor)
-        return Reading([self.anchor.names], unit, "everywhere", frozenset(names), ifs)
-
-    @property
-    def sought(self) -> Pattern:
-        return self.anchor
+        unit = unit_of(self.sought)
+        return Reading([self.sought.names], unit, "everywhere", frozenset(names), ifs)
 
     def apply(self, module: cst.Module, extents: Extents) -> EditOutcome:
         if self.position in {"start", "end"}:
@@ -92,11 +81,7 @@ class Insert:
         return _Beside(self).run(module, extents)
 
 
-class _Inserter(SiteTransformer):
-    def __init__(self, spec: Insert) -> None:
-        super().__init__(spec.place, (spec.anchor.names,))
-        self.spec = spec
-
+class _Inserter(PatternTransformer[Insert]):
     def inserted(
         self,
         statements: list[cst.CSTNode],
@@ -130,15 +115,12 @@ class _Inserter(SiteTransformer):
             self.add(site, todo=False, match=match)
             return None
         taken = {s.name.value for s in statements if isinstance(s, DEFINITIONS)}
-        for statement in code:
-            if isinstance(statement, DEFINITIONS) and statement.name.value in taken:
-                name = statement.name.value
-                problem = f"another definition of {name} is already there"
-                self.add(site, todo=True, match=match, problem=problem)
-                return None
+        again = [s.name.value for s in code if isinstance(s, DEFINITIONS) and s.name.value in taken]
         part = part_there(wanted, block, starts[0] + size, above=above)
-        if part:
+        if again or part:
             problem = f"{part} of the {len(wanted)} statements to insert are there already"
+            if again:
+                problem = f"another definition of {again[0]} is already there"
             self.add(site, todo=True, match=match, problem=problem)
             return None
         self.add(site, todo=True, match=match, repeat=repeat_of(wanted, block, starts))
@@ -215,14 +197,14 @@ class _Beside(_Inserter):
         node = statement
         if isinstance(node, cst.SimpleStatementLine):
             node = node.body[0]
-        match = self.spec.anchor.match(
+        match = self.spec.sought.match(
             node.value if isinstance(node, cst.Expr) else node, self.spellings
         )
         return match if match and self.place.admits(self.scope, match, node) else None
 
     def _brings(self, statement: cst.CSTNode) -> bool:
         """Whether a statement is an import that brings what the anchor imports, spelt otherwise."""
-        anchor = self.spec.anchor
+        anchor = self.spec.sought
         if self.place.within is not None or anchor.variables:
             return False
         match anchor.node, statement:
@@ -243,14 +225,7 @@ class _Beside(_Inserter):
 
 
 class _Inside(_Inserter):
-    def __init__(self, spec: Insert) -> None:
-        self.kinds = (type(spec.anchor.node),)
-        super().__init__(spec)
-
-    def edit(self, original: cst.CSTNode, updated: cst.CSTNode) -> cst.CSTNode:
-        match = self.spec.anchor.match(updated, self.spellings)
-        if match is None or not self.place.admits(self.scope, match, updated):
-            return updated
+    def edit_match(self, original: cst.CSTNode, updated: cst.CSTNode, match: Match) -> cst.CSTNode:
         block = cast("cst.BaseCompoundStatement", updated).body
         if not isinstance(block, cst.IndentedBlock):
             problem = "its body is on the line of its header"

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, TypeVar, cast
 import libcst as cst
 
 from vpatch.codemods.lines import together
+from vpatch.codemods.nodes import with_others
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -242,16 +243,12 @@ def _indent_by(new: _Item, between: Space) -> _Item:
         return new
     indent = between.last_line.value
 
-    class Indent(cst.CSTTransformer):
-        def leave_ParenthesizedWhitespace(
-            self,
-            original_node: cst.ParenthesizedWhitespace,
-            updated_node: cst.ParenthesizedWhitespace,
-        ) -> cst.ParenthesizedWhitespace:
-            further = cst.SimpleWhitespace(indent + original_node.last_line.value)
-            return updated_node.with_changes(last_line=further)
+    def indented(node: cst.CSTNode) -> cst.CSTNode | None:
+        if not isinstance(node, cst.ParenthesizedWhitespace):
+            return None
+        return node.with_changes(last_line=cst.SimpleWhitespace(indent + node.last_line.value))
 
-    return cast("_Item", new.visit(Indent()))
+    return with_others(new, indented)
 
 
 def _bare(space: Space) -> Space:

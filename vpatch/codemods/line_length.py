@@ -10,7 +10,7 @@ import re
 from typing import TYPE_CHECKING
 
 from vpatch.codemods.tokens import TokenLine, lines_of
-from vpatch.codemods.trees import BLOCKS, STRANGE_LINES, first_line
+from vpatch.codemods.trees import STRANGE_LINES, first_line, inner_parts
 from vpatch.codemods.wrapping import (
     STEP,
     WIDTH,
@@ -69,7 +69,7 @@ def _spans(body: Sequence[ast.AST], rows: set[int]) -> Iterator[tuple[int, int]]
         decorators: Sequence[ast.expr] = getattr(node, "decorator_list", ())
         for one in decorators:
             yield one.lineno - 1, one.end_lineno or 0
-        inner = [each for name in BLOCKS for each in getattr(node, name, ())]
+        inner = list(inner_parts(node))
         if isinstance(node, ast.stmt):
             start = node.lineno - 1
             below = first_line(inner[0]) - 1 if inner else end or 0

@@ -7,13 +7,12 @@ from typing import TYPE_CHECKING, Literal
 
 import libcst as cst
 
-from vpatch.codemods.binding import bound_by_header, imported
+from vpatch.codemods.binding import bound_by_header, imported, parts_inside
 from vpatch.codemods.names import bound_names
-from vpatch.codemods.nodes import DEFINITIONS, code_of, statements_of
-from vpatch.codemods.trees import BLOCKS
+from vpatch.codemods.nodes import DEFINITIONS, code_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterator
 
 _Guard = Literal["none", "type checkers", "try", "branch"]
 
@@ -73,7 +72,7 @@ def _names(statement: cst.CSTNode, guard: _Guard, owner: cst.CSTNode) -> Iterato
     if isinstance(statement, DEFINITIONS):
         return
     inner = _guard_of(statement) if guard == "none" else guard
-    for part, block in _blocks(statement):
+    for part, block in parts_inside(statement):
         is_else = inner == "type checkers" and part == "orelse"
         for each in block:
             yield from _names(each, "branch" if is_else else inner, owner)
@@ -88,14 +87,3 @@ def _guard_of(statement: cst.CSTNode) -> _Guard:
         is_not = code_of(statement.test).strip("() ").startswith("not")
         return "branch" if is_not else "type checkers"
     return "branch"
-
-
-def _blocks(statement: cst.CSTNode) -> Iterator[tuple[str, Iterable[cst.CSTNode]]]:
-    for part in BLOCKS:
-        inner = getattr(statement, part, None)
-        if isinstance(inner, cst.BaseSuite):
-            yield part, statements_of(inner)
-        elif isinstance(inner, (list, tuple)):
-            yield part, inner
-        elif inner is not None:
-            yield part, [inner]

@@ -11,7 +11,7 @@ import libcst as cst
 
 from vpatch.codemods.correspond import gaps_correspond, has_gap
 from vpatch.codemods.lines import apart, block_of
-from vpatch.codemods.nodes import STATEMENTS, code_of, is_gap, statements_of
+from vpatch.codemods.nodes import STATEMENTS, code_of, is_gap, statements_of, with_others
 from vpatch.codemods.trees import BLOCKS
 
 if TYPE_CHECKING:
@@ -51,35 +51,22 @@ class Moves:
     @property
     def loses_a_gap(self) -> bool:
         """Whether code that a gap matches would be lost, or a gap would be written."""
-        rest = (_Without(self.unchanged, self.changed), _Without(self._taken, {}))
-        return any(
-            has_gap(*(statement.visit(without) for statement in side))
-            for side, without in zip((self.new, self.old), rest, strict=True)
-        )
+        written = self.unchanged.keys() | self.changed
+        taken = set(map(id, (*self.unchanged.values(), *self.changed.values())))
+        rest = *_without(self.new, written), *_without(self.old, taken)
+        return has_gap(*rest)
 
     @property
     def only_takes_away(self) -> bool:
         """Whether all of the new code is in the pattern already."""
         return all(id(statement) in self.unchanged for statement in self.new)
 
-    @property
-    def _taken(self) -> Mapping[int, cst.CSTNode]:
-        return {id(one): one for one in (*self.unchanged.values(), *self.changed.values())}
 
-
-class _Without(cst.CSTTransformer):
-    """Takes statements away that come from elsewhere, or go elsewhere."""
-
-    def __init__(self, *known: Mapping[int, cst.CSTNode]) -> None:
-        super().__init__()
-        self.known = known
-
-    def on_leave(  # type: ignore[override]
-        self, original_node: cst.CSTNode, updated_node: cst.CSTNode
-    ) -> cst.CSTNode:
-        if any(id(original_node) in known for known in self.known):
-            return cst.SimpleStatementLine([cst.Pass()])
-        return updated_node
+def _without(statements: Sequence[cst.CSTNode], known: Container[int]) -> Iterator[cst.CSTNode]:
+    """Take statements away, by identity, that come from elsewhere, or go elsewhere."""
+    nothing = cst.SimpleStatementLine([cst.Pass()])
+    for statement in statements:
+        yield with_others(statement, lambda node: nothing if id(node) in known else None)
 
 
 def holds(block: cst.CSTNode, found_in: Callable[[Sequence[cst.CSTNode]], bool]) -> bool:
@@ -207,22 +194,15 @@ def as_blocks(statements: Sequence[_Statement], keys: Container[str] | None) -> 
 
     With `keys`, only where such a statement is a gap or has one of these keys.
     """
-    return [cast("_Statement", statement.visit(_AsBlocks(keys))) for statement in statements]
 
+    def as_block(node: cst.CSTNode) -> cst.CSTNode | None:
+        if not isinstance(node, cst.SimpleStatementSuite):
+            return None
+        lines = apart([cst.SimpleStatementLine(node.body)])
+        is_meant = keys is None or any(key_of(line) in keys for line in lines)
+        return block_of(lines) if is_meant else None
 
-class _AsBlocks(cst.CSTTransformer):
-    def __init__(self, keys: Container[str] | None) -> None:
-        super().__init__()
-        self.keys = keys
-
-    def leave_SimpleStatementSuite(
-        self, original_node: cst.SimpleStatementSuite, updated_node: cst.SimpleStatementSuite
-    ) -> cst.BaseSuite:
-        del original_node
-        lines = apart([cst.SimpleStatementLine(updated_node.body)])
-        if self.keys is None or any(key_of(line) in self.keys for line in lines):
-            return block_of(lines)
-        return updated_node
+    return [with_others(statement, as_block) for statement in statements]
 
 
 def key_of(statement: cst.CSTNode) -> str:

@@ -7,13 +7,14 @@ import re
 from collections.abc import Sequence
 from dataclasses import fields
 from functools import cache
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, TypeVar, cast
 
 import libcst as cst
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
+_Node = TypeVar("_Node", bound=cst.CSTNode)
 DEFINITIONS = (cst.FunctionDef, cst.ClassDef)
 STATEMENTS = (cst.SimpleStatementLine, cst.BaseCompoundStatement)
 # What a field of a node may have.
@@ -87,6 +88,23 @@ def all_nodes(root: cst.CSTNode) -> Iterator[cst.CSTNode]:
                 waiting.append(value)
             elif isinstance(value, (list, tuple)):
                 waiting += [item for item in value if isinstance(item, cst.CSTNode)]
+
+
+class _Replacing(cst.CSTTransformer):
+    def __init__(self, instead: Callable[[cst.CSTNode], cst.CSTNode | None]) -> None:
+        super().__init__()
+        self.instead = instead
+
+    def on_leave(  # type: ignore[override]
+        self, original_node: cst.CSTNode, updated_node: cst.CSTNode
+    ) -> cst.CSTNode:
+        new = self.instead(original_node)
+        return updated_node if new is None else new
+
+
+def with_others(root: _Node, instead: Callable[[cst.CSTNode], cst.CSTNode | None]) -> _Node:
+    """The same code with another node in place of each for which `instead` returns one."""
+    return cast("_Node", root.visit(_Replacing(instead)))
 
 
 def kinds_of(pattern: cst.CSTNode) -> tuple[type[cst.CSTNode], ...]:

@@ -69,7 +69,10 @@ def _changes(
 ) -> Iterator[tuple[cst.CSTNode, tuple[str, ...]]]:
     """The innermost statements that differ, with their scopes; one for each that is added."""
     texts = [[code_of(statement) for statement in side] for side in (before, after)]
-    for first, last, other_first, other_last in _differences(*texts):
+    matcher = SequenceMatcher(None, texts[0], texts[1], autojunk=False)
+    for tag, first, last, other_first, other_last in matcher.get_opcodes():
+        if tag == "equal":
+            continue
         old, new = before[first:last], after[other_first:other_last]
         headers = [[_Blocks(statement).key for statement in side] for side in (old, new)]
         pairs = list(_pairs(*headers))
@@ -79,13 +82,6 @@ def _changes(
             yield old[i], scope
         for _ in set(range(len(new))).difference(j for _, j in pairs):
             yield (before[first - 1] if first else owner), scope
-
-
-def _differences(before: list[str], after: list[str]) -> Iterator[tuple[int, int, int, int]]:
-    matcher = SequenceMatcher(None, before, after, autojunk=False)
-    for tag, *bounds in matcher.get_opcodes():
-        if tag != "equal":
-            yield bounds[0], bounds[1], bounds[2], bounds[3]
 
 
 def _pairs(before: list[str], after: list[str]) -> Iterator[tuple[int, int]]:

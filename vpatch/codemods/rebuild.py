@@ -22,7 +22,7 @@ from vpatch.codemods.lines import (
 )
 from vpatch.codemods.match import Match, same
 from vpatch.codemods.moves import flat
-from vpatch.codemods.nodes import Field, code_of, is_gap, statements_of
+from vpatch.codemods.nodes import Field, code_of, is_gap, statements_of, with_others
 from vpatch.codemods.rewriting import rewrite
 from vpatch.codemods.rows import check_said
 from vpatch.codemods.trees import BLOCKS
@@ -160,8 +160,14 @@ class Rebuild:
 
     def _fill(self, statement: cst.CSTNode) -> cst.CSTNode:
         """A new statement, with what it keeps inside."""
-        marked = statement.visit(_Mark(self.moves))
-        new = fill(unmarked(cast("cst.CSTNode", marked)), self.match)
+
+        def mark_of(node: cst.CSTNode) -> cst.CSTNode | None:
+            if id(node) not in self.moves.unchanged:
+                return None
+            return cst.SimpleStatementLine([cst.Expr(cst.Name(f"{_MARK}{id(node)}"))])
+
+        # A mark is in place of each statement that comes from the pattern.
+        new = fill(unmarked(with_others(statement, mark_of)), self.match)
         return cast("cst.CSTNode", new.visit(_Unmark(self)))
 
     def statements_for(self, name: str) -> list[cst.CSTNode]:
@@ -254,22 +260,6 @@ def _check_branches(pattern: cst.CSTNode, node: cst.CSTNode) -> None:
         if getattr(node, name, None) is not None and getattr(pattern, name, None) is None:
             word = "else" if name == "orelse" else "finally"
             raise CannotRewrite(f"the statement has an {word} that the pattern leaves out")
-
-
-class _Mark(cst.CSTTransformer):
-    """Writes a mark in place of each statement that comes from the pattern."""
-
-    def __init__(self, moves: Moves) -> None:
-        super().__init__()
-        self.moves = moves
-
-    def on_leave(  # type: ignore[override]
-        self, original_node: cst.CSTNode, updated_node: cst.CSTNode
-    ) -> cst.CSTNode:
-        if id(original_node) in self.moves.unchanged:
-            mark = cst.Name(f"{_MARK}{id(original_node)}")
-            return cst.SimpleStatementLine([cst.Expr(mark)])
-        return updated_node
 
 
 class _Unmark(cst.CSTTransformer):

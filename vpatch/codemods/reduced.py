@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Literal
 import libcst as cst
 
 from vpatch.codemods.flow import NEVER_RETURN
-from vpatch.codemods.trees import BLOCKS, STRANGE_LINES, Part, first_line
+from vpatch.codemods.trees import STRANGE_LINES, Part, first_line, inner_parts
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -211,8 +211,8 @@ class Reducer:
         return " " * 4
 
     @cached_property
-    def _namesakes(self) -> set[int]:
-        """The classes that another class of the same block has the name of."""
+    def namesakes(self) -> set[int]:
+        """The classes that their names alone do not tell from another one in the same block."""
         namesakes: set[int] = set()
         blocks: list[list[ast.stmt]] = [self._tree.body]
         for block in blocks:
@@ -221,10 +221,6 @@ class Reducer:
             namesakes.update(id(node) for node in classes if names[node.name] > 1)
             blocks += [node.body for node in classes]
         return namesakes
-
-    def has_namesake(self, node: ast.stmt) -> bool:
-        """Whether a statement is a class that its name alone does not tell from another one."""
-        return id(node) in self._namesakes
 
     def _indent_below(self, line: int) -> bytes:
         """The indentation of the comment below a line; nothing if code comes first."""
@@ -259,9 +255,8 @@ def _leave_out(
     if isinstance(node, _DEFINITIONS):
         scope = (*scope, node.name)
         in_function = in_function or isinstance(node, _FUNCTIONS)
-    for name in BLOCKS:
-        for inner in getattr(node, name, ()):
-            yield from _leave_out(inner, scope, inside, in_function=in_function)
+    for inner in inner_parts(node):
+        yield from _leave_out(inner, scope, inside, in_function=in_function)
 
 
 class _Walk:
@@ -280,7 +275,7 @@ class _Walk:
         if in_function:
             if not has and _is_passed(node) and self._file.stand_alone(node):
                 return "go"
-            return "inside" if _has_blocks(node) else "keep"
+            return "inside" if next(inner_parts(node), None) else "keep"
         if not has and self._may_go(node, scope):
             return "go"
         if (has and self._reading.unit == "module statement") or self._is_scope(node, scope):
@@ -292,7 +287,7 @@ class _Walk:
 
     def _may_go(self, node: ast.stmt, scope: tuple[str, ...]) -> bool:
         """Whether a statement that lacks the names may be left out of the module or a class."""
-        if not self._file.stand_alone(node) or self._file.has_namesake(node):
+        if not self._file.stand_alone(node) or id(node) in self._file.namesakes:
             return False
         if self._is_scope(node, scope):
             return False
@@ -328,17 +323,12 @@ def _span(node: ast.stmt) -> _Span:
 
 def _first_statements(node: ast.AST) -> Iterator[ast.stmt | ast.pattern]:
     """The statements and cases in a statement, in the order of their lines."""
-    for name in BLOCKS:
-        for inner in getattr(node, name, ()):
-            if isinstance(inner, ast.stmt):
-                yield inner
-            elif isinstance(inner, ast.match_case):
-                yield inner.pattern
-            yield from _first_statements(inner)
-
-
-def _has_blocks(node: ast.stmt) -> bool:
-    return any(getattr(node, name, ()) for name in BLOCKS)
+    for inner in inner_parts(node):
+        if isinstance(inner, ast.stmt):
+            yield inner
+        elif isinstance(inner, ast.match_case):
+            yield inner.pattern
+        yield from _first_statements(inner)
 
 
 def _is_passed(node: ast.AST) -> bool:
@@ -349,8 +339,7 @@ def _is_passed(node: ast.AST) -> bool:
         # Whether a call returns is told by its name.
         return not isinstance(node.value, ast.Call) or _full_name(node.value) not in NEVER_RETURN
     if isinstance(node, (*_WITH_BLOCKS, ast.ExceptHandler)):
-        blocks = (getattr(node, name, ()) for name in BLOCKS)
-        return all(_is_passed(inner) for block in blocks for inner in block)
+        return all(map(_is_passed, inner_parts(node)))
     return False
 
 
@@ -378,6 +367,5 @@ def _names(node: ast.AST) -> Iterator[tuple[str, ...]]:
     own = (node.name,) if isinstance(node, _DEFINITIONS) else ()
     if own:
         yield own
-    for name in BLOCKS:
-        for inner in getattr(node, name, ()):
-            yield from ((*own, *names) for names in _names(inner))
+    for inner in inner_parts(node):
+        yield from ((*own, *names) for names in _names(inner))

@@ -7,13 +7,12 @@ from typing import TYPE_CHECKING, cast
 
 import libcst as cst
 
-from vpatch.codemods.base import EditOutcome, SiteTransformer
+from vpatch.codemods.base import EditOutcome, PatternEdit, PatternTransformer
 from vpatch.codemods.fill import check_bound, fill
 from vpatch.codemods.match import same_code
 from vpatch.codemods.names import expression_names
 from vpatch.codemods.nodes import code_of, variable_of
-from vpatch.codemods.pattern import EditError, Pattern, find_in
-from vpatch.codemods.reduced import Reading, unit_of
+from vpatch.codemods.pattern import EditError, find_in
 from vpatch.codemods.successor import words_of
 
 if TYPE_CHECKING:
@@ -21,99 +20,70 @@ if TYPE_CHECKING:
 
     from vpatch.codemods.extent import Extents
     from vpatch.codemods.match import Match
-    from vpatch.codemods.scope import Scope
+    from vpatch.codemods.pattern import Pattern
 
 
 @dataclass(frozen=True)
-class ReplaceBody:
-    """Give the functions that `find` matches the body `code`.
+class ReplaceBody(PatternEdit):
+    """Give the functions that `sought` matches the body `code`.
 
     A body is only replaced when every pattern of `having` is found in it: what is thrown away must
-    be what the patch was written against. Metavariables of `find` mean the same there. The comments
-    of the old body go with it, unsaid.
+    be what the patch was written against. Metavariables of `sought` mean the same there. The
+    comments of the old body go with it, unsaid.
 
-    A function that has the new body is done if `find`, `where` or `within` names it, and if the new
-    body has a word of `find` or `having`. Any function may have a body like `pass`.
+    A function that has the new body is done if `sought`, `where` or `within` names it, and if the
+    new body has a word of `sought` or `having`. Any function may have a body like `pass`.
     """
 
-    find: Pattern
     code: Sequence[cst.BaseStatement]
     having: Sequence[Pattern]
-    place: Scope
 
     def __post_init__(self) -> None:
-        if not isinstance(self.find.node, cst.FunctionDef):
+        if not isinstance(self.sought.node, cst.FunctionDef):
             raise EditError(
-                f"replace-body needs a def to find, not {self.find}",
+                f"replace-body needs a def to find, not {self.sought}",
                 hint="find the function, as in def NAME(...): ...",
             )
-        check_bound(self.code, self.find)
+        check_bound(self.code, self.sought)
 
     @property
     def is_recognised(self) -> bool:
         """Whether a function that has the new body shows that the edit is about it."""
-        name = cast("cst.FunctionDef", self.find.node).name
+        name = cast("cst.FunctionDef", self.sought.node).name
         variable = variable_of(name)
         named = variable is None or variable in self.place.where or self.place.within is not None
         if not named:
             return False
-        searched = words_of(self.find.node, *(pattern.node for pattern in self.having))
+        searched = words_of(self.sought.node, *(pattern.node for pattern in self.having))
         return not searched.isdisjoint(words_of(*self.code))
-
-    @property
-    def needles(self) -> tuple[frozenset[bytes], ...]:
-        return (self.find.needles,)
-
-    @property
-    def reading(self) -> Reading:
-        return Reading([self.find.names], unit_of(self.find))
-
-    @property
-    def sought(self) -> Pattern:
-        return self.find
 
     def apply(self, module: cst.Module, extents: Extents) -> EditOutcome:
         return _ReplaceBodyTransformer(self).run(module, extents)
 
 
-class _ReplaceBodyTransformer(SiteTransformer):
-    kinds = (cst.FunctionDef,)
-
-    def __init__(self, spec: ReplaceBody) -> None:
-        super().__init__(spec.place, (spec.find.names,))
-        self.spec = spec
-
-    def edit(self, original: cst.CSTNode, updated: cst.CSTNode) -> cst.CSTNode:
-        match = self.spec.find.match(updated, self.spellings)
-        if match is None or not self.place.admits(self.scope, match, updated):
-            return updated
+class _ReplaceBodyTransformer(PatternTransformer[ReplaceBody]):
+    def edit_match(self, original: cst.CSTNode, updated: cst.CSTNode, match: Match) -> cst.CSTNode:
         body = cast("cst.FunctionDef", updated).body
         code = [fill(statement, match) for statement in self.spec.code]
         new = cst.IndentedBlock(code)
         if same_code(new, body):
             self.add(original, todo=False, match=match, recognised=self.spec.is_recognised)
             return updated
-        missing = [
-            str(pattern)
-            for pattern in self.spec.having
-            if not find_in(pattern, body, self.spellings, match.bindings)
-        ]
-        if missing:
-            problem = f"its body has no {missing[0]}"
-            self.add(original, todo=True, match=match, problem=problem)
+        problem = self._problem(body, match)
+        self.add(original, todo=True, match=match, problem=problem)
+        if problem is not None:
             return updated
-        taken = self._taken_name(match)
-        if taken is not None:
-            problem = f"the new body has another {taken} than the parameter"
-            self.add(original, todo=True, match=match, problem=problem)
-            return updated
-        self.add(original, todo=True, match=match)
         if isinstance(body, cst.IndentedBlock):
             new = body.with_changes(body=code)
         return updated.with_changes(body=new)
 
-    def _taken_name(self, match: Match) -> str | None:
-        """A name that the new body has besides the metavariable that has this name in the tree."""
+    def _problem(self, body: cst.BaseSuite, match: Match) -> str | None:
+        """What is not in the old body, or what the new one takes for the parameter."""
+        for pattern in self.spec.having:
+            if not find_in(pattern, body, self.spellings, match.bindings):
+                return f"its body has no {pattern}"
+        # A name that the new body has besides the metavariable that has this name in the tree.
         names = {code_of(node) for node in match.bindings.values() if isinstance(node, cst.Name)}
         own = set().union(*map(expression_names, self.spec.code))
-        return min(names & own, default=None)
+        taken = min(names & own, default=None)
+        return None if taken is None else f"the new body has another {taken} than the parameter"

@@ -94,10 +94,9 @@ class Rewrite:
 
     def apply(self, module: cst.Module, extents: Extents) -> EditOutcome:
         outcome = _RewriteTransformer(self).run(module, extents)
-        if self.only_takes_away or all(site.recognised for site in outcome.sites):
+        if self.only_takes_away:
             return outcome
-        sites = seen_in_scope(outcome.sites, module, self.find, self.replace, self.place.within)
-        return EditOutcome(outcome.module, sites)
+        return seen_in_scope(outcome, module, self.find, self.replace, self.place.within)
 
 
 def rewrite_of(find: str, new: str, place: Scope) -> Rewrite | RewriteStatements:

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, cast
 
 import libcst as cst
 
-from vpatch.codemods.base import Repeat, SiteTransformer
+from vpatch.codemods.base import SiteTransformer
 from vpatch.codemods.comments import lost_comment
 from vpatch.codemods.fill import CannotRewrite
+from vpatch.codemods.layout import split_above
 from vpatch.codemods.lines import above, block_of, comments_in, part_of, together, with_above
 from vpatch.codemods.match import same_code
 from vpatch.codemods.moves import holds
@@ -119,7 +120,7 @@ class BlockTransformer(SiteTransformer):
             return None
         old = block_of(window.nodes)
         if self.spec.comments:
-            rebuilt.orphans = _without_last_comments(above(window.nodes[0]))
+            rebuilt.orphans, _ = split_above(above(window.nodes[0]))
         else:
             problem = lost_comment(old, [*rebuilt.statements, *(rebuilt.orphans or ())])
             if problem is not None:
@@ -128,24 +129,11 @@ class BlockTransformer(SiteTransformer):
         if rebuilt.statements and same_code(old, block_of(rebuilt.statements)):
             self.add(site, todo=False, match=match)
             return None
-        repeat = self._repeat(rebuilt, statements, window)
-        self.add(site, todo=True, match=match, repeat=repeat)
-        return rebuilt
-
-    def _repeat(
-        self, rebuilt: Rebuilt, statements: Sequence[cst.CSTNode], window: Window
-    ) -> Repeat | None:
-        """Whether statements that are new are elsewhere in the block."""
+        # Whether statements that are new are elsewhere in the block.
         inside = range(window.start, window.end)
         repeats = (repeat_of(one_by_one(run), statements, inside) for run in rebuilt.new)
-        return next((repeat for repeat in repeats if repeat is not None), None)
-
-
-def _without_last_comments(lines: Sequence[cst.EmptyLine]) -> list[cst.EmptyLine]:
-    rest = list(lines)
-    while rest and rest[-1].comment is not None:
-        rest.pop()
-    return rest
+        self.add(site, todo=True, match=match, repeat=next(filter(None, repeats), None))
+        return rebuilt
 
 
 @dataclass

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, cast
 
 import libcst as cst
@@ -13,7 +13,7 @@ from vpatch.codemods.entries import LITERALS, EntryLine
 from vpatch.codemods.fill import CannotRewrite, fill, fitted, unmarked
 from vpatch.codemods.layout import LayoutLine, opening_of
 from vpatch.codemods.match import same
-from vpatch.codemods.nodes import OPTIONAL, PREFIX, Field, code_of, meaningful_fields
+from vpatch.codemods.nodes import OPTIONAL, PREFIX, Field, Space, code_of, meaningful_fields
 from vpatch.codemods.parameters import (
     from_a_row,
     in_a_row,
@@ -25,6 +25,8 @@ from vpatch.codemods.parameters import (
 from vpatch.codemods.rows import check_said, rewrite_row
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from vpatch.codemods.match import Match
 
 _OPERANDS = frozenset(["expression", "left", "right"])
@@ -48,6 +50,7 @@ def rewrite(
         return node
     if is_any_braces(pattern) and isinstance(template, cst.Set) and isinstance(node, cst.Set):
         pattern = as_set(pattern)
+    rewriting = _Rewriting(pattern, template, node, match, parent)
     kinds = {type(pattern), type(template), type(node)}
     # Another operator binds its operands differently: they may need parentheses.
     if (
@@ -55,13 +58,13 @@ def rewrite(
         or not same_operator(pattern, template)
         or _is_split_otherwise(pattern, node, match)
     ):
-        return put(pattern, template, node, match, parent)
+        return rewriting.whole()
     try:
         if isinstance(node, cst.Parameters):
-            return _with_changes(node, _parameters(pattern, template, node, match, parent))
-        return _with_changes(node, _changes(pattern, template, node, match, parent))
+            return _with_changes(node, rewriting.parameters(node))
+        return _with_changes(node, rewriting.changes())
     except _DifferTooMuchError:
-        return put(pattern, template, node, match, parent)
+        return rewriting.whole()
 
 
 def _is_split_otherwise(pattern: cst.CSTNode, node: cst.CSTNode, match: Match) -> bool:
@@ -76,97 +79,154 @@ class _DifferTooMuchError(Exception):
     """A pattern and new code do not line up, so that the new code has to be put there whole."""
 
 
-def _changes(
-    pattern: cst.CSTNode,
-    template: cst.CSTNode,
-    node: cst.CSTNode,
-    match: Match,
-    parent: cst.CSTNode | None,
-) -> dict[str, Field]:
-    """The fields of a node in which a pattern and new code of its kind differ.
+@dataclass(frozen=True)
+class _Rewriting:
+    """How `node`, which `pattern` matched, becomes `template`. `parent` is what has it."""
 
-    Raises:
-        _DifferTooMuchError: the differences are not in parts of the two.
-    """
-    changes: dict[str, Field] = {}
-    for name in meaningful_fields(type(pattern)):
-        old, new, current = (getattr(n, name) for n in (pattern, template, node))
-        if identical(old, new) or (isinstance(node, cst.Param) and name == "star"):
-            continue
-        if name in OPTIONAL.get(type(pattern), ()) and (not old or _is_none(new)):
-            changes[name] = _optional(old, new, current, match)
-        elif isinstance(node, LITERALS) and name == "elements" and has_gap(old):
-            entries = EntryLine(node)
-            _require_row(rewrite_row(old, new, entries, match, node, rewrite))
-            changes |= entries.changes()
-        elif isinstance(node, LITERALS) and name == "elements" and len(old) != len(new):
-            raise _DifferTooMuchError  # without a gap, the layout is that of the new code
-        elif isinstance(old, (list, tuple)):
-            line = LayoutLine(current, opening_of(node, parent))
-            changes[name] = _require_row(rewrite_row(old, new, line, match, node, rewrite))
-        elif isinstance(old, cst.CSTNode) and isinstance(new, cst.CSTNode):
-            changes[name] = rewrite(old, new, current, match, node)
-        elif isinstance(node, cst.Param) and name == "default":
-            value = None if new is None else fill(unmarked(new), match, node)
-            changes |= with_default(node, cast("cst.Param", template), value)
-        else:
+    pattern: cst.CSTNode
+    template: cst.CSTNode
+    node: cst.CSTNode
+    match: Match
+    parent: cst.CSTNode | None
+
+    def _part(self, pattern: cst.CSTNode, template: cst.CSTNode, node: cst.CSTNode) -> cst.CSTNode:
+        return rewrite(pattern, template, node, self.match, self.node)
+
+    def changes(self) -> dict[str, Field]:
+        """The fields of a node in which a pattern and new code of its kind differ.
+
+        Raises:
+            _DifferTooMuchError: the differences are not in parts of the two.
+        """
+        pattern, template, node = self.pattern, self.template, self.node
+        changes: dict[str, Field] = {}
+        for name in meaningful_fields(type(pattern)):
+            old, new, current = (getattr(n, name) for n in (pattern, template, node))
+            if identical(old, new) or (isinstance(node, cst.Param) and name == "star"):
+                continue
+            is_none = new is None or new is cst.MaybeSentinel.DEFAULT
+            if name in OPTIONAL.get(type(pattern), ()) and (not old or is_none):
+                changes[name] = self._optional(old, new, current)
+            elif isinstance(node, LITERALS) and name == "elements" and has_gap(old):
+                entries = EntryLine(node)
+                self._row(old, new, entries)
+                changes |= entries.changes()
+            elif isinstance(node, LITERALS) and name == "elements" and len(old) != len(new):
+                raise _DifferTooMuchError  # without a gap, the layout is that of the new code
+            elif isinstance(old, (list, tuple)):
+                changes[name] = self._row(old, new, LayoutLine(current, self._opening))
+            elif isinstance(old, cst.CSTNode) and isinstance(new, cst.CSTNode):
+                changes[name] = self._part(old, new, current)
+            elif isinstance(node, cst.Param) and name == "default":
+                value = None if new is None else fill(unmarked(new), self.match, node)
+                changes |= with_default(node, cast("cst.Param", template), value)
+            else:
+                raise _DifferTooMuchError
+        if isinstance(node, cst.Param):
+            changes |= with_sign(node, cast("cst.Param", template), changes)
+        return changes
+
+    @property
+    def _opening(self) -> Space:
+        return opening_of(self.node, self.parent)
+
+    def _optional(self, old: Any, new: Any, current: Any) -> Any:
+        """A field that the pattern or the new code leaves out."""
+        if old:
+            check_said(old, current, self.match)
+            return new
+        if current:
             raise _DifferTooMuchError
-    if isinstance(node, cst.Param):
-        changes |= with_sign(node, cast("cst.Param", template), changes)
-    return changes
+        if isinstance(new, (list, tuple)):
+            return [fill(unmarked(item), self.match) for item in new]
+        return fill(unmarked(new), self.match)
 
+    def _row(
+        self,
+        old: Sequence[cst.CSTNode],
+        new: Sequence[cst.CSTNode],
+        line: LayoutLine,
+        sources: Sequence[cst.CSTNode | None] | None = None,
+    ) -> list[cst.CSTNode]:
+        row = rewrite_row(old, new, line, self.match, self._part, sources=sources)
+        if row is None:
+            raise _DifferTooMuchError
+        return row
 
-def _optional(old: Any, new: Any, current: Any, match: Match) -> Any:
-    """A field that the pattern or the new code leaves out."""
-    if old:
-        check_said(old, current, match)
+    def parameters(self, node: cst.Parameters) -> dict[str, Field]:
+        sides = (self.pattern, self.template)
+        old, new = (in_a_row(cast("cst.Parameters", each)) for each in sides)
+        row = in_a_row(node)
+        sources = sources_of(old, row, self.match.paired)
+        items = self._row(old, new, LayoutLine(row, self._opening), sources)
+        line = LayoutLine(items, self._opening)
+        for useless in useless_marks(cast("list[cst.Param]", items)):
+            line.remove(useless)
+        return from_a_row(cast("list[cst.Param]", line.elements))
+
+    def whole(self) -> cst.CSTNode:
+        """The whole of `template` in place of `node`.
+
+        Raises:
+            CannotRewrite: code that `...` matches, or that the pattern leaves out, would be lost.
+        """
+        pattern, template, node = self.pattern, self.template, self.node
+        if isinstance(node, cst.AnnAssign) and isinstance(pattern, cst.Assign):
+            return self._with_annotation(pattern, node)
+        bindings = self.match.bindings
+        pair = kept_part(pattern, template)
+        if pair is not None:
+            old, part = pair
+            whole = node if old is pattern else cast("cst.Return", node).value or node
+            inner = self._part(old, part, whole)
+            if old is pattern:
+                inner = inner.with_changes(lpar=(), rpar=())  # the whole of it gets them
+            # No metavariable has an empty name.
+            template = template.deep_replace(part, cst.Name(PREFIX))
+            bindings = {**bindings, "": inner}
+        elif not same_operator(pattern, template) and has_gap(pattern):
+            return self._with_operator()
+        elif has_gap(pattern, template):
+            raise CannotRewrite(
+                f"the pattern and the new code differ too much to keep what ... matches in "
+                f"{' '.join(code_of(node).split())[:60]}"
+            )
+        else:
+            check_said(pattern, node, self.match)
+        is_elif = isinstance(self.parent, cst.If) and isinstance(node, cst.If)
+        if is_elif and not isinstance(template, (cst.If, cst.Else)):
+            raise CannotRewrite(f"an elif can become nothing but another elif: {code_of(template)}")
+        new = fill(unmarked(template), replace(self.match, bindings=bindings), self.parent)
+        if isinstance(node, cst.BaseExpression) and isinstance(new, cst.BaseExpression):
+            return new.with_changes(lpar=node.lpar, rpar=node.rpar) if node.lpar else new
+        if isinstance(node, cst.BaseCompoundStatement) and isinstance(
+            new, cst.BaseCompoundStatement
+        ):
+            comments = [line for line in new.leading_lines if line.comment]
+            return new.with_changes(leading_lines=[*node.leading_lines, *comments])
         return new
-    if current:
-        raise _DifferTooMuchError
-    return _fill_field(new, match)
 
+    def _with_annotation(self, pattern: cst.Assign, node: cst.AnnAssign) -> cst.CSTNode:
+        """Rewrite `x: T = v` by a pattern without annotation, and keep the annotation."""
+        template = self.template
+        if not isinstance(template, cst.Assign) or len(template.targets) != 1 or node.value is None:
+            raise CannotRewrite(f"the new code would drop the annotation of {code_of(node)[:60]}")
+        old, new = pattern.targets[0].target, template.targets[0].target
+        changes: dict[str, Field] = {
+            "target": self._part(old, new, node.target),
+            "value": self._part(pattern.value, template.value, node.value),
+        }
+        return _with_changes(node, changes)
 
-def _require_row(row: list[cst.CSTNode] | None) -> list[cst.CSTNode]:
-    if row is None:
-        raise _DifferTooMuchError
-    return row
-
-
-def _parameters(
-    pattern: cst.CSTNode,
-    template: cst.CSTNode,
-    node: cst.Parameters,
-    match: Match,
-    parent: cst.CSTNode | None,
-) -> dict[str, Field]:
-    old, new = (in_a_row(cast("cst.Parameters", each)) for each in (pattern, template))
-    row = in_a_row(node)
-    sources = sources_of(old, row, match.paired)
-    opening = opening_of(node, parent)
-    line = LayoutLine(row, opening)
-    items = _require_row(rewrite_row(old, new, line, match, node, rewrite, sources=sources))
-    line = LayoutLine(items, opening)
-    for useless in useless_marks(cast("list[cst.Param]", items)):
-        line.remove(useless)
-    return from_a_row(cast("list[cst.Param]", line.elements))
-
-
-def _with_annotation(
-    pattern: cst.Assign, template: cst.CSTNode, node: cst.AnnAssign, match: Match
-) -> cst.CSTNode:
-    """Rewrite `x: T = v` by a pattern without annotation, and keep the annotation."""
-    if not isinstance(template, cst.Assign) or len(template.targets) != 1 or node.value is None:
-        raise CannotRewrite(f"the new code would drop the annotation of {code_of(node)[:60]}")
-    old, new = pattern.targets[0].target, template.targets[0].target
-    changes: dict[str, Field] = {
-        "target": rewrite(old, new, node.target, match, node),
-        "value": rewrite(pattern.value, template.value, node.value, match, node),
-    }
-    return _with_changes(node, changes)
-
-
-def _is_none(field: object) -> bool:
-    return field is None or field is cst.MaybeSentinel.DEFAULT
+    def _with_operator(self) -> cst.CSTNode:
+        """Rewrite the operands of an operation, and take the operator of `template`."""
+        kind = type(self.node)
+        changes: dict[str, Field] = {"operator": getattr(self.template, "operator")}  # noqa: B009 - several types have it
+        for name in _OPERANDS.intersection(meaningful_fields(kind)):
+            sides = (getattr(n, name) for n in (self.pattern, self.template, self.node))
+            changes[name] = fitted(self._part(*sides), kind)
+        parent = type(self.parent) if self.parent else cst.CSTNode
+        return fitted(_with_changes(self.node, changes), parent)
 
 
 def _with_changes(node: cst.CSTNode, changes: dict[str, Field]) -> cst.CSTNode:
@@ -182,73 +242,3 @@ def _with_changes(node: cst.CSTNode, changes: dict[str, Field]) -> cst.CSTNode:
         return node.with_changes(**changes)
     except cst.CSTValidationError as error:
         raise CannotRewrite(f"the new code is not Python there: {error}") from error
-
-
-def _fill_field(value: Any, match: Match) -> Any:
-    if isinstance(value, (list, tuple)):
-        return [fill(unmarked(item), match) for item in value]
-    return fill(unmarked(value), match)
-
-
-def put(
-    pattern: cst.CSTNode,
-    template: cst.CSTNode,
-    node: cst.CSTNode,
-    match: Match,
-    parent: cst.CSTNode | None,
-) -> cst.CSTNode:
-    """The whole of `template` in place of `node`, which `pattern` matched.
-
-    Raises:
-        CannotRewrite: code that `...` matches, or that the pattern leaves out, would be lost.
-    """
-    if isinstance(node, cst.AnnAssign) and isinstance(pattern, cst.Assign):
-        return _with_annotation(pattern, template, node, match)
-    bindings = match.bindings
-    pair = kept_part(pattern, template)
-    if pair is not None:
-        old, part = pair
-        whole = node if old is pattern else cast("cst.Return", node).value or node
-        inner = rewrite(old, part, whole, match, node)
-        if old is pattern:
-            inner = inner.with_changes(lpar=(), rpar=())  # the whole of it gets them
-        # No metavariable has an empty name.
-        template = template.deep_replace(part, cst.Name(PREFIX))
-        bindings = {**bindings, "": inner}
-    elif not same_operator(pattern, template) and has_gap(pattern):
-        return _with_operator(pattern, template, node, match, parent)
-    elif has_gap(pattern, template):
-        raise CannotRewrite(
-            f"the pattern and the new code differ too much to keep what ... matches in "
-            f"{' '.join(code_of(node).split())[:60]}"
-        )
-    else:
-        check_said(pattern, node, match)
-    if (
-        isinstance(parent, cst.If)
-        and isinstance(node, cst.If)
-        and not isinstance(template, (cst.If, cst.Else))
-    ):
-        raise CannotRewrite(f"an elif can become nothing but another elif: {code_of(template)}")
-    new = fill(unmarked(template), replace(match, bindings=bindings), parent)
-    if isinstance(node, cst.BaseExpression) and isinstance(new, cst.BaseExpression) and node.lpar:
-        return new.with_changes(lpar=node.lpar, rpar=node.rpar)
-    if isinstance(node, cst.BaseCompoundStatement) and isinstance(new, cst.BaseCompoundStatement):
-        comments = [line for line in new.leading_lines if line.comment]
-        return new.with_changes(leading_lines=[*node.leading_lines, *comments])
-    return new
-
-
-def _with_operator(
-    pattern: cst.CSTNode,
-    template: cst.CSTNode,
-    node: cst.CSTNode,
-    match: Match,
-    parent: cst.CSTNode | None,
-) -> cst.CSTNode:
-    """Rewrite the operands of an operation, and take the operator of `template`."""
-    changes: dict[str, Field] = {"operator": getattr(template, "operator")}  # noqa: B009 - several types have it
-    for name in _OPERANDS.intersection(meaningful_fields(type(node))):
-        old, new, current = (getattr(n, name) for n in (pattern, template, node))
-        changes[name] = fitted(rewrite(old, new, current, match, node), type(node))
-    return fitted(_with_changes(node, changes), type(parent) if parent else cst.CSTNode)

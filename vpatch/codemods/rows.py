@@ -17,9 +17,7 @@ if TYPE_CHECKING:
 
     from vpatch.codemods.layout import LayoutLine
 
-    _Rewrite = Callable[
-        [cst.CSTNode, cst.CSTNode, cst.CSTNode, Match, cst.CSTNode | None], cst.CSTNode
-    ]
+    _Rewrite = Callable[[cst.CSTNode, cst.CSTNode, cst.CSTNode], cst.CSTNode]
 
 
 def rewrite_row(
@@ -27,16 +25,14 @@ def rewrite_row(
     template: Sequence[cst.CSTNode],
     line: LayoutLine,
     match: Match,
-    parent: cst.CSTNode,
     rewrite: _Rewrite,
     *,
     sources: Sequence[cst.CSTNode | None] | None = None,
 ) -> list[cst.CSTNode] | None:
     """Rewrite element by element, or return None where the two do not line up.
 
-    `line` has the elements as they are, and `parent` is the node that has them. `rewrite` turns an
-    element into another. `sources` are what the elements of the pattern matched, if `match` does
-    not know that.
+    `line` has the elements as they are. `rewrite` turns an element into another. `sources` are what
+    the elements of the pattern matched, if `match` does not know that.
 
     Raises:
         CannotRewrite: code that the pattern leaves out would be lost.
@@ -53,7 +49,7 @@ def rewrite_row(
     for right, i in zip(template, origins, strict=True):
         source = None if i is None else sources[i]
         if i is not None and source is not None:
-            line.replace(source, rewrite(pattern[i], right, source, match, parent))
+            line.replace(source, rewrite(pattern[i], right, source))
     for i, source in enumerate(sources):
         if source is not None and i not in origins:
             # A parameter goes with its annotation.

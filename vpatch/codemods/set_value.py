@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 import libcst as cst
 
@@ -11,7 +11,7 @@ from vpatch.codemods.base import EditOutcome, SiteTransformer
 from vpatch.codemods.fill import fill
 from vpatch.codemods.match import Match, same_code
 from vpatch.codemods.names import BINDING, bound_names
-from vpatch.codemods.nodes import code_of
+from vpatch.codemods.nodes import code_of, with_others
 from vpatch.codemods.pattern import Pattern, parse_pattern
 from vpatch.codemods.reduced import Reading
 from vpatch.codemods.scope import Scope
@@ -50,7 +50,7 @@ class SetValue:
 
     @property
     def sought(self) -> Pattern:
-        was = code_of(cast("cst.CSTNode", self.was.visit(_Bracket())))
+        was = code_of(with_others(self.was, _bracketed))
         return parse_pattern(f"{self.symbol.rpartition('.')[2]} = {was}")
 
     def apply(self, module: cst.Module, extents: Extents) -> EditOutcome:
@@ -60,15 +60,11 @@ class SetValue:
         return outcome if transformer.is_assigned else EditOutcome(module, ())
 
 
-class _Bracket(cst.CSTTransformer):
-    """Spells Python's own Ellipsis as a pattern does: `...` alone would be a gap."""
-
-    def leave_Ellipsis(
-        self, original_node: cst.Ellipsis, updated_node: cst.Ellipsis
-    ) -> cst.BaseExpression:
-        if original_node.lpar:
-            return updated_node
-        return updated_node.with_changes(lpar=[cst.LeftParen()], rpar=[cst.RightParen()])
+def _bracketed(node: cst.CSTNode) -> cst.CSTNode | None:
+    """Python's own Ellipsis as a pattern spells it: `...` alone would be a gap."""
+    if not isinstance(node, cst.Ellipsis) or node.lpar:
+        return None
+    return node.with_changes(lpar=[cst.LeftParen()], rpar=[cst.RightParen()])
 
 
 class _SetValueTransformer(SiteTransformer):
@@ -87,7 +83,10 @@ class _SetValueTransformer(SiteTransformer):
             ):
                 pass
             case _:
-                self._report_binding(original)
+                if any(map(self._is_meant, bound_names(original))):
+                    code = code_of(original).strip().partition("\n")[0]
+                    problem = f"its value may also come from {code}"
+                    self.add(original, todo=True, problem=problem)
                 return updated
         if value is None or not self._is_meant(name):
             return updated
@@ -104,8 +103,3 @@ class _SetValueTransformer(SiteTransformer):
 
     def _is_meant(self, name: str) -> bool:
         return ".".join([*self.scope, name]) == self.spec.symbol
-
-    def _report_binding(self, node: cst.CSTNode) -> None:
-        if any(map(self._is_meant, bound_names(node))):
-            code = code_of(node).strip().partition("\n")[0]
-            self.add(node, todo=True, problem=f"its value may also come from {code}")

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from vpatch.codemods.base import EditOutcome
 from vpatch.codemods.lines import block_of
 from vpatch.codemods.moves import as_blocks, flat, key_of
 from vpatch.codemods.nodes import DEFINITIONS, is_gap
@@ -22,6 +21,7 @@ from vpatch.codemods.statement_change import StatementChange, alone, as_small, b
 from vpatch.codemods.successor import seen_in_scope
 
 if TYPE_CHECKING:
+    from vpatch.codemods.base import EditOutcome
     from vpatch.codemods.extent import Extents
     from vpatch.codemods.scope import Scope
 
@@ -55,11 +55,7 @@ class RewriteStatements(StatementChange):
         outcome = BlockTransformer(self).run(module, extents)
         if self.replace is None or self.moves.only_takes_away:
             return outcome
-        if all(site.recognised for site in outcome.sites):
-            return outcome
-        within = self.place.within
-        sites = seen_in_scope(outcome.sites, module, self.find, self.replace, within)
-        return EditOutcome(outcome.module, sites)
+        return seen_in_scope(outcome, module, self.find, self.replace, self.place.within)
 
 
 def rewrite_statements(find: str, new: str, place: Scope) -> RewriteStatements:

@@ -21,9 +21,9 @@ from vpatch.codemods.nodes import (
 from vpatch.codemods.pattern import Pattern, find_in
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator
 
-    from vpatch.codemods.base import EditSite
+    from vpatch.codemods.base import EditOutcome
 
 # Kinds of nodes that say something, besides the words, texts and numbers in them.
 _KINDS = (
@@ -55,28 +55,26 @@ def shows(find: Pattern, replace: Pattern) -> bool:
 
 
 def seen_in_scope(
-    sites: Sequence[EditSite],
-    module: cst.Module,
-    find: Pattern,
-    replace: Pattern,
-    within: str | None,
-) -> tuple[EditSite, ...]:
-    """The same sites, where new code also counts by the definition that it is in.
+    outcome: EditOutcome, module: cst.Module, find: Pattern, replace: Pattern, within: str | None
+) -> EditOutcome:
+    """The same outcome, where new code also counts by the definition that it is in.
 
     It does if that is the only definition that `within` is about, by its name or by a glob, and
     everything that `find` names is still in there.
     """
-    if within is None or not find.variables <= replace.variables:
-        return tuple(sites)
+    is_known = all(site.recognised for site in outcome.sites)
+    if is_known or within is None or not find.variables <= replace.variables:
+        return outcome
     named = [(name, node) for name, node in _definitions(module) if fnmatchcase(name, within)]
     if len(named) != 1:
-        return tuple(sites)
+        return outcome
     ((only, node),) = named
     seen = words_of(find.node) - find.variables <= words_of(node)
-    return tuple(
+    sites = (
         dataclasses.replace(site, recognised=True) if seen and site.scope == only else site
-        for site in sites
+        for site in outcome.sites
     )
+    return dataclasses.replace(outcome, sites=tuple(sites))
 
 
 def _definitions(root: cst.CSTNode, prefix: str = "") -> Iterator[tuple[str, cst.CSTNode]]:

@@ -17,12 +17,16 @@ BLOCKS = ("body", "handlers", "cases", "orelse", "finalbody")
 STRANGE_LINES = re.compile(rb"\A\xef\xbb\xbf|[\f\r]|^[ \t]*#.*coding[:=]", re.MULTILINE)
 
 
+def inner_parts(node: ast.AST) -> Iterator[Part]:
+    """What the blocks of a statement, or of a part of one, have right inside."""
+    return (inner for name in BLOCKS for inner in getattr(node, name, ()))
+
+
 def parts_of(body: Iterable[Part]) -> Iterator[Part]:
     """Every statement in some blocks, and every `except` and `case`."""
     for node in body:
         yield node
-        for name in BLOCKS:
-            yield from parts_of(getattr(node, name, ()))
+        yield from parts_of(inner_parts(node))
 
 
 def first_line(node: ast.AST) -> int:

@@ -233,14 +233,11 @@ def _bodies(node: ast.AST) -> list[tuple[ast.AST, list[ast.stmt]]]:
         bodies.append((node, node.body))  # type: ignore[attr-defined]
     bodies += [(handler, handler.body) for handler in getattr(node, "handlers", [])]
     orelse = getattr(node, "orelse", [])
-    if isinstance(node, ast.If) and len(orelse) == 1 and _is_elif(node, orelse[0]):
-        bodies += _bodies(orelse[0])
-    elif orelse:
-        bodies.append((node, orelse))
+    match node, orelse:
+        case ast.If(col_offset=column), [ast.If() as inner] if inner.col_offset == column:
+            bodies += _bodies(inner)  # an `elif`
+        case _ if orelse:
+            bodies.append((node, orelse))
     if getattr(node, "finalbody", []):
         bodies.append((node, node.finalbody))  # type: ignore[attr-defined]
     return bodies
-
-
-def _is_elif(node: ast.If, inner: ast.stmt) -> bool:
-    return isinstance(inner, ast.If) and inner.col_offset == node.col_offset

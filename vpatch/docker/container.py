@@ -62,6 +62,7 @@ class Container:
 
     def create(self, image: str, command: Sequence[str], config: ContainerConfig) -> None:
         """Create it. Ctrl-C and SIGTERM reach the command through an init process."""
+        job = os.environ.get("VPATCH_JOB")
         with asking(image):
             binds = [f"{path}:{path}:{mode}" for path, mode in config.folders.items()]
             settings = self.api.create_host_config(
@@ -79,7 +80,7 @@ class Container:
                 environment=dict(config.environment),
                 working_dir=config.folder,
                 user=config.user,
-                labels={_LABEL: __version__, **_job()},
+                labels={_LABEL: __version__} | ({JOB_LABEL: job} if job else {}),
                 # The image's own health check is for its own command, and takes time of a CPU.
                 healthcheck={"test": ["NONE"]},
                 host_config=settings,
@@ -231,11 +232,6 @@ class Container:
             except APIError as error:
                 if error.status_code != _ALREADY_REMOVING:
                     raise
-
-
-def _job() -> dict[str, str]:
-    job = os.environ.get("VPATCH_JOB")
-    return {JOB_LABEL: job} if job else {}
 
 
 class _Stream(io.RawIOBase):

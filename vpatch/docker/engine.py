@@ -29,7 +29,7 @@ from vpatch.docker.errors import (
 )
 from vpatch.docker.names import platform_of, repository_of
 from vpatch.docker.transfer import counted
-from vpatch.errors import VpatchError, combine
+from vpatch.errors import VpatchError, collect
 from vpatch.util.run_log import command_line, timed
 from vpatch.util.visible import without_colours
 
@@ -323,15 +323,7 @@ class Docker:
         with asking(self.where):
             of_job = {"label": [f"{JOB_LABEL}={job}"]}
             containers = self.api.containers(all=True, filters=of_job)
-        errors: list[VpatchError] = []
-        for one in containers:
-            try:
-                Container(self.api, one["Id"]).remove()
-            except VpatchError as error:
-                errors.append(error)
-        if errors:
-            raise combine(errors)
-        return len(containers)
+        return len(collect(lambda one: Container(self.api, one["Id"]).remove(), containers))
 
     @contextmanager
     def _transfer(self, verb: str, name: str) -> Iterator[APIClient]:

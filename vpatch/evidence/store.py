@@ -127,11 +127,7 @@ def read_evidence(folder: Path) -> Evidence:
             hint="correct its permissions, or move its folder elsewhere",
         ) from error
     except ValueError as error:
-        raise EvidenceError(
-            f"it is not a record: {error}",
-            where=str(file),
-            hint="restore the file, or move its folder elsewhere",
-        ) from error
+        raise _damaged(file, f"it is not a record: {error}") from error
     if not is_known(document):
         raise EvidenceError(
             "this vpatch does not know this kind of record",
@@ -143,11 +139,12 @@ def read_evidence(folder: Path) -> Evidence:
         return Evidence(folder, upgraded(document))
     except (ValidationError, RecursionError) as error:
         reason = first_of(error) if isinstance(error, ValidationError) else "it is too deep"
-        raise EvidenceError(
-            f"the record is not complete: {reason}",
-            where=str(file),
-            hint="restore the file, or move its folder elsewhere",
-        ) from error
+        raise _damaged(file, f"the record is not complete: {reason}") from error
+
+
+def _damaged(file: Path, what: str) -> EvidenceError:
+    hint = "restore the file, or move its folder elsewhere"
+    return EvidenceError(what, where=str(file), hint=hint)
 
 
 def tampered(evidence: Evidence) -> list[str]:

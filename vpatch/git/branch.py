@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from vpatch.errors import UnavailableError, UsageError
 from vpatch.git.checkout import commit_stream
-from vpatch.git.command import list_paths, run
+from vpatch.git.command import list_paths, run, text_from
 from vpatch.git.errors import GitError
 
 if TYPE_CHECKING:
@@ -38,8 +38,7 @@ def head_of(repo: FoundRepository) -> str | None:
 
 
 def has_branch(repo: FoundRepository, branch: str) -> bool:
-    listed = run(repo, "for-each-ref", "--format=%(refname)", f"refs/heads/{branch}")
-    return bool(listed.strip())
+    return bool(text_from(repo, "for-each-ref", "--format=%(refname)", f"refs/heads/{branch}"))
 
 
 def refuse_branch_name(repo: FoundRepository, branch: str) -> None:

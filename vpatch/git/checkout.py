@@ -14,6 +14,7 @@ from vpatch.git.command import (
     list_paths,
     quoted,
     run,
+    text_from,
 )
 
 if TYPE_CHECKING:
@@ -136,7 +137,7 @@ def check_out(repo: Path, branch: str) -> None:
 
 def current_branch(repo: Repository) -> str | None:
     """The branch that is checked out; None where HEAD is a commit."""
-    return run(repo, "branch", "--show-current").decode(errors="replace").strip() or None
+    return text_from(repo, "branch", "--show-current") or None
 
 
 def changed_files(repo: Repository) -> list[str]:
@@ -173,9 +174,7 @@ def lost_commits(repo: Repository) -> list[str]:
 
 def messages(repo: Repository, base: str, head: str) -> list[str]:
     """The messages of the commits on top of `base`, the oldest first."""
-    listed = run(repo, "log", "-z", "--reverse", "--format=%B", f"{base}..{head}").decode(
-        errors="replace"
-    )
+    listed = text_from(repo, "log", "-z", "--reverse", "--format=%B", f"{base}..{head}")
     return [message.strip() for message in listed.split("\0")[:-1]]
 
 

@@ -170,6 +170,11 @@ def run(
     return done.stdout or b""
 
 
+def text_from(repo: Repository, *args: str) -> str:
+    """Run git, and return what it prints as text, without white space around it."""
+    return run(repo, *args).decode(errors="replace").strip()
+
+
 def list_paths(repo: Repository, command: str, *args: str) -> list[str]:
     """Run a command of git that lists paths, and return them."""
     listed = run(repo, command, "-z", *args)

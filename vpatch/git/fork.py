@@ -13,7 +13,15 @@ from typing import TYPE_CHECKING
 from vpatch.errors import VpatchError
 from vpatch.git.address import local_path, reachable, refuse_address
 from vpatch.git.checkout import commit_stream
-from vpatch.git.command import HOOKLESS, PATIENT, USER, WITHOUT_MAINTENANCE, init_bare, run
+from vpatch.git.command import (
+    HOOKLESS,
+    PATIENT,
+    USER,
+    WITHOUT_MAINTENANCE,
+    init_bare,
+    run,
+    text_from,
+)
 from vpatch.git.errors import GitError
 from vpatch.util.urls import redact
 
@@ -131,8 +139,7 @@ def parent_of(repo: Path, commit: str) -> str | None:
 
 def noted(repo: Path, name: str) -> str | None:
     """Return the commit that was noted under a name; None where there is none."""
-    listed = run(repo, "for-each-ref", "--format=%(objectname)", f"{_NOTES}/{name}").decode()
-    return listed.strip() or None
+    return text_from(repo, "for-each-ref", "--format=%(objectname)", f"{_NOTES}/{name}") or None
 
 
 def note(repo: Path, name: str, commit: str) -> None:
@@ -142,14 +149,11 @@ def note(repo: Path, name: str, commit: str) -> None:
 
 def subject_of(repo: Path, commit: str) -> str:
     """Return who made a commit, and its first line."""
-    return (
-        run(repo, "show", "--no-patch", "--format=%an: %s", commit).decode(errors="replace").strip()
-    )
+    return text_from(repo, "show", "--no-patch", "--format=%an: %s", commit)
 
 
 def message_of(repo: Path, commit: str) -> str:
-    shown = run(repo, "show", "--no-patch", "--format=%B", commit)
-    return shown.decode(errors="replace").strip()
+    return text_from(repo, "show", "--no-patch", "--format=%B", commit)
 
 
 def push(repo: Path, url: str, commit: str, branch: str, expected: str | None) -> None:

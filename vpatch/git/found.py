@@ -188,8 +188,7 @@ def _is_repository(folder: Path) -> bool:
 
 @contextmanager
 def _open(parts: _Parts) -> Iterator[FoundRepository]:
-    with scratch_folder() as name:
-        ours = Path(name)
+    with scratch_folder() as ours:
         for folder in dict.fromkeys(
             [*(parts.common / one for one in _SHARED_FOLDERS), parts.git_dir / "refs"]
         ):

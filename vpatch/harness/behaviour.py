@@ -5,8 +5,7 @@ from __future__ import annotations
 import os
 import re
 import shutil
-from dataclasses import dataclass
-from pathlib import Path
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Literal
 from xml.etree import ElementTree as ET
 
@@ -20,6 +19,7 @@ from vpatch.util.scratch import scratch_folder
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
+    from pathlib import Path
 
     from vpatch.declare.patch import Proof
     from vpatch.engine.environment import Engine
@@ -107,6 +107,7 @@ class ProofTrees:
     """What a proof lays over an engine: changes of vLLM without the patch and with it.
 
     `plugins` are further trees: their names, what the patch changes there, and their folders.
+    `released` are the files of the release that have the cure, where the engine's differ.
     """
 
     before: Mapping[str, Change]
@@ -114,6 +115,7 @@ class ProofTrees:
     plugins: Sequence[tuple[str, Mapping[str, Change], Path]]
     references: Mapping[str, Path]
     packages: Path | None = None
+    released: Mapping[str, Change] = field(default_factory=dict)
 
 
 def run_behaviour_test(
@@ -126,10 +128,10 @@ def run_behaviour_test(
     Raises:
         OverlayError: the engine's vLLM is not the tree that the plan was made for.
     """
-    with scratch_folder() as name:
+    with scratch_folder() as scratch:
         runs = []
         for label in _LABELS:
-            workdir = Path(name, label)
+            workdir = scratch / label
             workdir.mkdir()
             log = (logs or workdir) / f"{label}.log"
             runs.append(_pytest(patch, proof, engine, trees, label, workdir, log))
@@ -148,15 +150,15 @@ def run_once(
 ) -> tuple[Run, tuple[str, ...]]:
     """Run a behaviour test on one tree, where all must pass; return what speaks against that.
 
-    That is a pristine tree whose release has the cure, or a patched one. `released` are the files
-    of the release that have the cure, where the engine's differ.
+    That is a pristine tree whose release has the cure, or a patched one.
 
     Raises:
         OverlayError: the engine's vLLM is not the tree that the plan was made for.
     """
-    with scratch_folder() as name:
-        workdir, log = Path(name), Path(name, f"{label}.log")
-        only = _pytest(patch, proof, engine, trees, label, workdir, log, released)
+    trees = replace(trees, released=released or {})
+    with scratch_folder() as workdir:
+        log = workdir / f"{label}.log"
+        only = _pytest(patch, proof, engine, trees, label, workdir, log)
     if only.broken:
         return only, (f"on the {label} tree {only.broken}",)
     bad = [test for test in only.tests if test.outcome != "passed"]
@@ -169,19 +171,12 @@ def _declared_failures(proof: Proof, engine: Engine) -> dict[str, str]:
     return {name: text for name, text in proof.fails_before.items() if name not in left_out}
 
 
-def _path(
-    engine: Engine,
-    trees: ProofTrees,
-    workdir: Path,
-    label: TreeLabel,
-    released: Mapping[str, Change] | None,
-) -> Iterator[Path]:
+def _path(engine: Engine, trees: ProofTrees, workdir: Path, label: TreeLabel) -> Iterator[Path]:
     """What comes first on PYTHONPATH: the packages of the trees that are laid over."""
     patched = label == "patched"
     changes = trees.after if patched else trees.before
-    below = touched_as_released(engine, trees.after) | dict(released or {})
-    changes = on_top(below, changes)
-    yield make_overlay(engine.package, changes, workdir / "vllm")
+    below = touched_as_released(engine, trees.after) | dict(trees.released)
+    yield make_overlay(engine.package, on_top(below, changes), workdir / "vllm")
     for name, changed, folder in trees.plugins:
         copy = workdir / "trees" / name
         shutil.copytree(folder, copy)
@@ -202,9 +197,8 @@ def _pytest(
     label: TreeLabel,
     workdir: Path,
     log: Path,
-    released: Mapping[str, Change] | None = None,
 ) -> Run:
-    path = _path(engine, trees, workdir, label, released)
+    path = _path(engine, trees, workdir, label)
     report, test = workdir / "report.xml", patch / proof.test
     named = {name: str(folder) for name, folder in trees.references.items()}
     environment = child_environment.environment(engine=True) | proof.environment | named

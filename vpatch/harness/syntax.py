@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from vpatch.engine import PAYLOAD
@@ -14,6 +13,7 @@ from vpatch.util.scratch import scratch_folder
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
+    from pathlib import Path
 
     from vpatch.planning.state import Change
 
@@ -27,8 +27,7 @@ def refuse_syntax_errors(python: Path, trees: Iterable[Mapping[str, Change]]) ->
         UsageError: a file has a syntax error; the error names all of them.
         VpatchError: the Python does not run.
     """
-    with scratch_folder() as name:
-        workdir = Path(name)
+    with scratch_folder() as workdir:
         files = workdir / "files"
         files.mkdir()
         for changes in trees:

@@ -161,7 +161,7 @@ def _verify_tree(
         wanted = manifest_of(lock, {}, tree.name) | {"probes": probes}
         installed = left_in(files_only.read(tree.place(INSTALLED)), tree, report.problems)
         start(asked, wanted)
-        package, files = _outside(files_only, tree, installed.package, report)
+        package = _outside(files_only, tree, installed.package, report)
         answer = answer_of(asked, name)
     known = {problem.where for problem in report.problems}
     report.problems += _inside(tree, answer, installed, package, known)
@@ -178,17 +178,14 @@ def _verify_tree(
     # A patch may be of several trees.
     for patch, effect in answer["probes"].items():
         report.effects[patch] = report.effects.get(patch, 0) + effect["held"]
-    report.files += files
     report.patched += len(laid)
     return package
 
 
-def _outside(
-    container: Container, tree: TreeInImage, place: str | None, report: _Report
-) -> tuple[str, int]:
+def _outside(container: Container, tree: TreeInImage, place: str | None, report: _Report) -> str:
     """Compare the files of the package, in a container in which nothing of the image runs.
 
-    Returns its folder and how many files are as locked. `place` is where the image says it is.
+    Returns its folder. `place` is where the image says it is.
     """
     package = tree.package or place
     if package is None:
@@ -212,7 +209,8 @@ def _outside(
             report.problems.append(Problem(path, "it is not the list of files that was locked"))
     problems = list(problems_of(tree.lock, tree.name, package, digests, known))
     report.problems += problems
-    return package, len(digests or ()) - len(problems) if known is not None else 0
+    report.files += len(digests or ()) - len(problems) if known is not None else 0
+    return package
 
 
 def _of_lock(

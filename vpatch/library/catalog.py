@@ -101,10 +101,10 @@ class Library:
         patch = self._load(self.patches[patch_id])
         relations = patch.relations
         errors: list[VpatchError] = [
-            self._missing(patch, key, other)
-            for key, others in (
-                ("requires", relations.requires),
-                ("conflicts", relations.conflicts),
+            self._missing(patch, key, verb, other)
+            for key, verb, others in (
+                ("requires", "requires", relations.requires),
+                ("conflicts", "conflicts with", relations.conflicts),
             )
             for other in others
             if other not in self.patches
@@ -120,10 +120,9 @@ class Library:
 
         return load_patch(folder, self.trust)
 
-    def _missing(self, patch: Patch, key: str, other: str) -> DeclarationError:
+    def _missing(self, patch: Patch, key: str, verb: str, other: str) -> DeclarationError:
         from vpatch.library.loading import where_named  # noqa: PLC0415 - as above
 
-        verb = {"requires": "requires", "conflicts": "conflicts with"}[key]
         return DeclarationError(
             f"it {verb} {other!r}, and there is no such patch",
             where=where_named(patch, key, other),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
@@ -50,28 +51,40 @@ def load_patch(folder: Path, trust: Trust) -> Patch:
             hint="rename one of the two",
             code="library.wrong-id",
         )
-    errors: list[VpatchError] = []
-    variants = tuple(_bind_variants(declaration, folder, trust, positions, errors))
+    trial = _Trial(positions)
+    variants = tuple(_bind_variants(declaration, folder, trust, trial))
     for location, predicate in _predicates(declaration):
-        _try(positions, location, errors, partial(_check_predicate, predicate))
+        trial.run(location, partial(_check_predicate, predicate))
     for index, proof in enumerate(declaration.proof):
-        action = partial(beside, folder, proof.test)
-        _try(positions, ("proof", index, "test"), errors, action)
+        trial.run(("proof", index, "test"), partial(beside, folder, proof.test))
         for tree, place in proof.trees.items():
-            action = partial(_folder_beside, folder, place)
-            _try(positions, ("proof", index, "trees", tree), errors, action)
-    if errors:
-        raise combine(errors)
+            trial.run(("proof", index, "trees", tree), partial(_folder_beside, folder, place))
+    if trial.errors:
+        raise combine(trial.errors)
     digest = _digest(declaration, folder, variants)
     return Patch(declaration, folder, variants, digest, read_shapes(folder))
 
 
+@dataclass(frozen=True)
+class _Trial:
+    """Tries what a declaration names, and keeps each error with the line that it is about."""
+
+    positions: Positions
+    errors: list[VpatchError] = field(default_factory=list)
+
+    def run(self, location: Sequence[int | str], action: Callable[[], _T]) -> _T | None:
+        try:
+            return action()
+        except UsageError as error:
+            where = self.positions.where(location)
+            what = f"{error.where}: {error.what}" if error.where else error.what
+            declared = DeclarationError(what, where=where, hint=error.hint, code=error.code)
+            self.errors.append(declared)
+            return None
+
+
 def _bind_variants(
-    declaration: PatchDeclaration,
-    folder: Path,
-    trust: Trust,
-    positions: Positions,
-    errors: list[VpatchError],
+    declaration: PatchDeclaration, folder: Path, trust: Trust, trial: _Trial
 ) -> Iterator[BoundVariant]:
     groups: list[tuple[tuple[int | str, ...], str | None, Predicate | None, Sequence[Declared]]] = [
         (("variants", index, "edits"), variant.name, variant.when, variant.edits)
@@ -80,25 +93,8 @@ def _bind_variants(
     for location, name, when, edits in groups or [(("edits",), None, None, declaration.edits)]:
         bound: list[BoundEdit] = []
         for index, edit in enumerate(edits):
-            action = partial(bind, edit, folder, trust)
-            bound += _try(positions, (*location, index), errors, action) or []
+            bound += trial.run((*location, index), partial(bind, edit, folder, trust)) or []
         yield BoundVariant(name, when, tuple(bound))
-
-
-def _try(
-    positions: Positions,
-    location: Sequence[int | str],
-    errors: list[VpatchError],
-    action: Callable[[], _T],
-) -> _T | None:
-    """Run `action`; give its error the line of the declaration that it is about."""
-    try:
-        return action()
-    except UsageError as error:
-        where = positions.where(location)
-        what = f"{error.where}: {error.what}" if error.where else error.what
-        errors.append(DeclarationError(what, where=where, hint=error.hint, code=error.code))
-        return None
 
 
 def _predicates(

@@ -39,7 +39,7 @@ def find_project(start: Path) -> Project:
         marker = _marker(folder, start)
         if marker is None:
             continue
-        if folder == start or _is_ours(marker, start):
+        if folder == start or marker.stat().st_uid in {os.geteuid(), 0, start.stat().st_uid}:
             return Project(folder, marker, tuple(passed))
         passed.append(marker)
     return Project(start, None, tuple(passed))
@@ -64,10 +64,6 @@ def _marker(folder: Path, start: Path) -> Path | None:
         return patches if next(patches.glob(f"*/{DECLARATION}"), None) else None
     except OSError:
         return None
-
-
-def _is_ours(marker: Path, start: Path) -> bool:
-    return marker.stat().st_uid in {os.geteuid(), 0, start.stat().st_uid}
 
 
 def _home() -> Path | None:

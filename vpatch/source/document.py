@@ -20,7 +20,7 @@ from vpatch.util.run_log import hide, timed
 from vpatch.util.urls import redact, split_credentials
 
 if TYPE_CHECKING:
-    from vpatch.progress import Progress, Task
+    from vpatch.progress import Progress
     from vpatch.source.pip_settings import PipSettings
 
 _log = logging.getLogger(__name__)
@@ -44,45 +44,32 @@ def fetch_document(
     hide((credentials[1] or credentials[0]) if credentials else None)
     shown = redact(address)
     task = progress.start(f"Downloading {shown}")
-    try:
-        with timed(_log, logging.INFO, f"downloading {shown}"), open_session(settings) as session:
-            _fetch(session, address, credentials, file, limit, settings, task)
-    except requests.RequestException as error:
-        raise no_file(address, error, settings) from error
-    finally:
-        task.done()
-
-
-def _fetch(
-    session: requests.Session,
-    address: str,
-    credentials: tuple[str, str] | None,
-    file: IO[bytes],
-    limit: int,
-    settings: PipSettings,
-    task: Task,
-) -> None:
-    received = 0
-    promised = None
+    received, promised = 0, None
     auth = HTTPBasicAuth(*credentials) if credentials else None
     # Only its own length can be checked, and not the length of what it unpacks to.
     plain = {"Accept-Encoding": "identity"}
     try:
-        with session.get(
-            address, stream=True, timeout=settings.timeout, headers=plain, auth=auth
-        ) as response:
-            response.raise_for_status()
-            promised = promised_size(response)
-            if promised is not None:
-                task.resize(promised)
-            for chunk in response.iter_content(CHUNK):
-                received += len(chunk)
-                if received > limit:
-                    raise TooLargeError(limit, response)
-                file.write(chunk)
-                task.advance(len(chunk))
-    except requests.exceptions.ChunkedEncodingError as error:
-        raise cut_off("file", address, received, promised) from error
+        with timed(_log, logging.INFO, f"downloading {shown}"), open_session(settings) as session:
+            try:
+                with session.get(
+                    address, stream=True, timeout=settings.timeout, headers=plain, auth=auth
+                ) as response:
+                    response.raise_for_status()
+                    promised = promised_size(response)
+                    if promised is not None:
+                        task.resize(promised)
+                    for chunk in response.iter_content(CHUNK):
+                        received += len(chunk)
+                        if received > limit:
+                            raise TooLargeError(limit, response)
+                        file.write(chunk)
+                        task.advance(len(chunk))
+            except requests.exceptions.ChunkedEncodingError as error:
+                raise cut_off("file", address, received, promised) from error
+    except requests.RequestException as error:
+        raise no_file(address, error, settings) from error
+    finally:
+        task.done()
 
 
 def _refuse_clear(address: str, settings: PipSettings) -> None:

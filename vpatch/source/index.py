@@ -83,7 +83,10 @@ def releases(
     if known and (offline or 0 <= known.age < _FRESH):
         _log.info("the list of %s releases is in the cache: %s", project, store.file(key))
         if offline:
-            progress.note(f"offline: the list of {project} releases is {_age(known.age)}")
+            age = age_in_words(known.age)
+            if known.age < 0:
+                age = "dated in the future: a clock was or is wrong"
+            progress.note(f"offline: the list of {project} releases is {age}")
         return known.releases
     if offline:
         raise IndexAccessError(
@@ -179,12 +182,6 @@ def _keep(store: RecordStore, key: str, listed: Sequence[Release]) -> None:
             hint="free space or correct its permissions, or set VPATCH_CACHE_DIR",
             code="source.unwritable-cache",
         ) from error
-
-
-def _age(seconds: float) -> str:
-    if seconds < 0:
-        return "dated in the future: a clock was or is wrong"
-    return age_in_words(seconds)
 
 
 def parse_version(text: str) -> str | None:

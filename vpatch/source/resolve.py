@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 import shutil
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from vpatch.progress import Progress
     from vpatch.source.manifest import FileRecord
     from vpatch.source.pip_settings import PipSettings
-    from vpatch.source.release import Release
 
 
 class PinMismatchError(VpatchError):
@@ -59,8 +58,7 @@ def open_tree(
     """
     match spec:
         case PypiSpec():
-            archive = _Archive(spec, cache, settings, progress, expected_digest)
-            tree = archive.open(offline=offline)
+            tree = _open_archive(spec, cache, settings, progress, expected_digest, offline=offline)
         case GitSpec():
             # A repository in a folder needs no network, as a folder does not.
             away = offline and not Path(spec.remote).is_dir()
@@ -94,58 +92,48 @@ def cached_pin(
     return pins[0] if len(pins) == 1 else None
 
 
-@dataclass(frozen=True)
-class _Archive:
-    """A release's source archive on the package index."""
+def _open_archive(
+    spec: PypiSpec,
+    cache: Cache,
+    settings: PipSettings,
+    progress: Progress,
+    expected: str | None,
+    *,
+    offline: bool,
+) -> CachedTree:
+    """Open a release's source archive, of the package index."""
+    cached = cached_pin(spec, cache, expected, offline=offline)
+    if cached:
+        try:
+            return cache.open(cached, None, progress)
+        except (DamagedEntry, CacheError):
+            if offline:
+                raise
+    folder = cache.answers("index")
+    releases = index.releases(
+        spec.tree, settings=settings, folder=folder, offline=offline, progress=progress
+    )
+    release = index.choose(releases, spec.version)
+    digest = f"sha256:{release.sha256}" if release.sha256 else expected
+    if digest is None:
+        raise no_digest(release, hint="a recipe that pins the archive's digest")
+    _refuse_other(release.filename, digest, expected, "the index")
+    pin = Pin(spec.tree, "pypi", release.version, digest, release.filename)
 
-    spec: PypiSpec
-    cache: Cache
-    settings: PipSettings
-    progress: Progress
-    expected: str | None
-
-    def open(self, *, offline: bool) -> CachedTree:
-        cached = cached_pin(self.spec, self.cache, self.expected, offline=offline)
-        if cached:
-            try:
-                return self.cache.open(cached, None, self.progress)
-            except (DamagedEntry, CacheError):
-                if offline:
-                    raise
-        releases = index.releases(
-            self.spec.tree,
-            settings=self.settings,
-            folder=self.cache.answers("index"),
-            offline=offline,
-            progress=self.progress,
-        )
-        release = index.choose(releases, self.spec.version)
-        pin = self._pin(release)
-
-        def fetch(staging: Path) -> list[FileRecord]:
-            return self._fetch(release, pin, staging)
-
-        return self.cache.open(pin, None if offline else fetch, self.progress)
-
-    def _pin(self, release: Release) -> Pin:
-        digest = f"sha256:{release.sha256}" if release.sha256 else self.expected
-        if digest is None:
-            raise no_digest(release, hint="a recipe that pins the archive's digest")
-        _refuse_other(release.filename, digest, self.expected, "the index")
-        return Pin(self.spec.tree, "pypi", release.version, digest, release.filename)
-
-    def _fetch(self, release: Release, pin: Pin, staging: Path) -> list[FileRecord]:
+    def fetch(staging: Path) -> list[FileRecord]:
         # Only where something is fetched.
         from vpatch.source import network  # noqa: PLC0415
         from vpatch.source.archive import read_archive  # noqa: PLC0415
 
         archive = staging / "archive.tar.gz"
-        sha256 = pin.digest.removeprefix("sha256:")
-        network.download(release, archive, sha256, settings=self.settings, progress=self.progress)
-        files = read_archive(archive, release.filename, self.progress)
+        sha256 = digest.removeprefix("sha256:")
+        network.download(release, archive, sha256, settings=settings, progress=progress)
+        files = read_archive(archive, release.filename, progress)
         records = list(manifest.store(files, staging / FILES))
         archive.unlink()
         return records
+
+    return cache.open(pin, None if offline else fetch, progress)
 
 
 def _open_git(

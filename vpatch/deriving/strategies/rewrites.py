@@ -53,9 +53,10 @@ def _smallest(case: Case, pair: Pair) -> Iterator[Declared]:
 
 def rewrites(case: Case, pair: Pair) -> Iterator[Declared]:
     """Edits that rewrite the old code of a pair as the new one."""
-    headers = _headers(pair)
-    if headers is not None:
-        texts = [headers]
+    # Of compound statements, with `...` for their blocks.
+    old, new = (header(*side) or _definition(*side) for side in pair.sides)
+    if old is not None and new is not None:
+        texts = [(old, new)]
     elif not tells(pair.old) or (hasattr(pair.old, "body") and isinstance(pair.old, ast.stmt)):
         return
     else:
@@ -64,12 +65,6 @@ def rewrites(case: Case, pair: Pair) -> Iterator[Declared]:
         if "$" in find + rewrite or find == rewrite or find.count("\n") >= _MOST_LINES:
             continue
         yield within({"find": find, "rewrite": rewrite}, case.scope_of(pair.old))
-
-
-def _headers(pair: Pair) -> tuple[str, str] | None:
-    """The headers of compound statements, with `...` for their blocks."""
-    old, new = (header(*side) or _definition(*side) for side in pair.sides)
-    return None if old is None or new is None else (old, new)
 
 
 def _handlers(source: SourceCode, node: ast.Try) -> str:
