@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Self
 
 from packaging.version import Version
 
-from vpatch.errors import UsageError, VpatchError, combine
+from vpatch.errors import BadValueError, UsageError, VpatchError, combine
 from vpatch.library.catalog import SECURITY, Library, find_library, installed
 from vpatch.library.project import Project, find_project
 from vpatch.progress import Progress, Silent
@@ -336,6 +336,4 @@ def exact_release(context: Context, vllm: str) -> str:
         with context.tree(spec) as tree:
             if tree.pin.version is not None:
                 return tree.pin.version
-    raise UsageError(
-        f"{vllm} is not a release", hint="give one, such as --vllm 0.23", code="cli.bad-value"
-    )
+    raise BadValueError(f"{vllm} is not a release", hint="give one, such as --vllm 0.23")

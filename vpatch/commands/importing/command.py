@@ -16,7 +16,7 @@ from vpatch.commands.importing.sources.script import DEFAULT_PLACE
 from vpatch.commands.importing.usecase import import_patches
 from vpatch.console.options import json_option, offline_option, open_context, written_in_project
 from vpatch.console.result import CommandResult
-from vpatch.errors import ExitCode, UsageError
+from vpatch.errors import ConflictingOptionsError, ExitCode
 from vpatch.util.plural import counted
 
 
@@ -192,8 +192,7 @@ def _refuse_beside_lift() -> None:
     ]
     taken = {"--lift", "--vllm", "--tree", "--offline", "--json"}
     if others := [option for option in options if option not in taken]:
-        raise UsageError(
+        raise ConflictingOptionsError(
             f"--lift changes a patch that is there, and does not take {', '.join(others)}",
             hint="write vpatch import --lift ID --vllm VERSION",
-            code="cli.conflicting-options",
         )

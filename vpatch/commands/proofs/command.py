@@ -21,7 +21,7 @@ from vpatch.console.options import (
 )
 from vpatch.console.output import style
 from vpatch.console.result import CommandResult
-from vpatch.errors import ExitCode, UsageError
+from vpatch.errors import ExitCode, UnusedOptionError
 from vpatch.runs.cluster_options import RunOptions
 from vpatch.util.plural import holding
 from vpatch.workspace.examples import run_examples
@@ -137,9 +137,7 @@ def command(
         ("--on", on and several, "here", "give one --vllm, and no --record"),
     ):
         if unused:
-            raise UsageError(
-                f"{option} would have no effect {why}", hint=hint, code="cli.unused-option"
-            )
+            raise UnusedOptionError(f"{option} would have no effect {why}", hint=hint)
     if recipe and engine:
         run = run_on_recipe(context, RecipeRun(recipe, engine, ids, record, again))
         return behaviour.show(run, as_json=as_json)
