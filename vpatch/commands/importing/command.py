@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import click
 from click.core import ParameterSource
@@ -116,20 +117,13 @@ def command(
     commits: str | None,
     tree: Path | None,
     module: Path | None,
-    only: tuple[str, ...],
     script: Path | None,
-    seen_at: Path | None,
     lift: str | None,
-    patch_id: str | None,
     output_dir: Path,
-    releases: str | None,
     *,
     offline: bool,
-    exact: bool,
-    text: bool,
-    examples: bool,
-    upstreamed: bool,
     as_json: bool,
+    **options: Any,
 ) -> CommandResult | ExitCode:
     """Convert diffs, commits or a modified tree into patches, and check that they do the same.
 
@@ -155,21 +149,7 @@ def command(
             click.echo(line)
         return ExitCode.CLEAN
     where, kind = source_named(source, commits, tree=tree, module=module, script=script)
-    request = ImportRequest(
-        where,
-        vllm,
-        other,
-        kind,
-        commits,
-        patch_id,
-        exact,
-        text,
-        examples,
-        releases,
-        upstreamed,
-        seen_at,
-        only,
-    )
+    request = ImportRequest(where, vllm, other, kind, commits, **options)
     imported = import_patches(context, request, output_dir)
     code = ExitCode.FINDINGS if any(p.needs_a_person for p in imported) else ExitCode.CLEAN
     if as_json:

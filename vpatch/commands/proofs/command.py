@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -89,14 +89,12 @@ def command(
     evidence_dir: Path | None,
     keep_engines: int | None,
     on: str | None,
-    attempts: int,
     *,
-    resume: bool,
-    storage: str | None,
     record: bool,
     again: bool,
     no_style: bool,
     as_json: bool,
+    **cluster: Any,
 ) -> CommandResult | ExitCode:
     """Run the examples of all patches, or of the named ones.
 
@@ -118,9 +116,7 @@ def command(
     and it must pass. Each new engine is removed after use. Ends with 1 if a test contradicts the
     state of its patch. With --record, the same command goes on where it was interrupted.
     """
-    where = RunOptions(
-        engine=engine, on=on, attempts=attempts, resume=resume, storage=storage
-    ).where()
+    where = RunOptions(engine=engine, on=on, **cluster).where()
     several = record or recipe or vllm == "all" or "," in (vllm or "")
     has_limit = keep_engines is not None
     for option, unused, why, hint in (
