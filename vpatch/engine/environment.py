@@ -18,7 +18,7 @@ from vpatch.engine.making import EngineError, fill, install_aside
 from vpatch.engine.removal import removing
 from vpatch.errors import UsageError, VpatchError
 from vpatch.util.disk_size import disk_size
-from vpatch.util.filelock import try_lock, wait_for_lock, wait_to_make
+from vpatch.util.filelock import note_of_wait, try_lock, wait_for_lock, wait_to_make
 from vpatch.util.versions import read_version
 
 if TYPE_CHECKING:
@@ -82,10 +82,7 @@ def managed_engine(
     """
     folder = _folder(cache, kind, version)
     lock_file = cache / "locks" / folder.name
-
-    def tell() -> None:
-        progress.note(f"waiting for another vpatch process that makes {folder.name}")
-
+    tell = note_of_wait(folder.name, progress, "makes")
     fresh = False
     while True:
         with wait_for_lock(lock_file, exclusive=False, on_wait=tell):

@@ -176,10 +176,8 @@ class Opening:
 
     def _trees(self, sides: Sequence[Sequence[str]]) -> _Opened:
         engine, kind = engine_here(self.context, self.engine, self.machine)
-        if self.matrix is not None:
-            points = self.matrix.here(self.machine, kind, self.context.progress).points
-        else:
-            points = [_alone(self._jobs(vllm)) for (vllm,) in sides]
+        matrix = self.matrix and self.matrix.here(self.machine, kind, self.context.progress)
+        points = matrix.points if matrix else self._points(sides)
         bench, recipe = self._plan(points)
         for point in points:
             needed = bench.model_copy(update={"needs": merged_needs(bench.needs, point.needs)})
@@ -210,10 +208,7 @@ class Opening:
         """Plan the sides for other machines; return plan, sides, and a title."""
         if subjects.kind == "images":
             return self._plan_images(name for (name,) in subjects.sides)
-        if self.matrix is not None:
-            points = self.matrix.points
-        else:
-            points = [_alone(self._jobs(vllm)) for (vllm,) in subjects.sides]
+        points = self.matrix.points if self.matrix else self._points(subjects.sides)
         bench, recipe = self._plan(points)
         sides = []
         for point in points:
@@ -253,6 +248,10 @@ class Opening:
             for image, _ in images
         ]
         return bench, sides, f"{first.lock.recipe or first.version}-image"
+
+    def _points(self, sides: Sequence[Sequence[str]]) -> list[MatrixPoint]:
+        """Sides without a matrix."""
+        return [MatrixPoint(None, None, None, Needs(), self._jobs(vllm)) for (vllm,) in sides]
 
     def _jobs(self, vllm: str) -> list[Selection]:
         """What a side of trees means; `pristine:VERSION` is one without its patches."""
@@ -375,11 +374,6 @@ class Opening:
             ],
         )
         return Answering(servers, described, tokenizer, engine)
-
-
-def _alone(jobs: Sequence[Selection]) -> MatrixPoint:
-    """A side without a matrix."""
-    return MatrixPoint(None, None, None, Needs(), jobs)
 
 
 def tree_records(subject: Iterable[SubjectTree]) -> list[TreeRecord]:
