@@ -69,6 +69,18 @@ class UsageError(VpatchError):
     code = "usage"
 
 
+class BadValueError(UsageError):
+    """The value of an option or an argument is wrong."""
+
+    code = "cli.bad-value"
+
+
+class MissingOptionError(UsageError):
+    """An option or an argument is missing."""
+
+    code = "cli.missing-option"
+
+
 class ConflictingOptionsError(UsageError):
     """Options exclude each other."""
 

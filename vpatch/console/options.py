@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 import click
 
 from vpatch.console.progress import progress_for_terminal
-from vpatch.errors import UsageError
+from vpatch.errors import ConflictingOptionsError
 from vpatch.library.project import find_project
 from vpatch.workspace.context import Context, below_project, refuse_link
 from vpatch.workspace.selection import Request
@@ -40,10 +40,8 @@ class RenamedOption(click.Option):
             if self.multiple:
                 value = [*value, *opts.get(self.name, ())]
             elif self.name in opts and not ctx.resilient_parsing:
-                raise UsageError(
-                    f"{self.old} is the old name of {new}",
-                    hint=f"give {new} alone",
-                    code="cli.conflicting-options",
+                raise ConflictingOptionsError(
+                    f"{self.old} is the old name of {new}", hint=f"give {new} alone"
                 )
             opts = {**opts, self.name: value}
             if not ctx.resilient_parsing:  # the shell completes a command line

@@ -95,14 +95,7 @@ def _shape_of(decision: Decision, tree: str) -> ShapeOutput | None:
     if shape is None:
         return None
     proof = proof_of(shapes, tree, shape.known[-1]).by if shape.known and shapes else None
-    return ShapeOutput(
-        definitions=shape.definitions,
-        known=shape.known,
-        proof=proof,
-        nearest=shape.nearest,
-        differing=shape.differing,
-        stale=shape.stale,
-    )
+    return ShapeOutput(**vars(shape), proof=proof)
 
 
 def _decisions_of(plan: Plan) -> list[DecisionOutput]:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import difflib
 from typing import TYPE_CHECKING, Annotated
 
 from pydantic import AfterValidator, Field, ValidationError
 
-from vpatch.declare.errors import DeclarationError
+from vpatch.declare.errors import DeclarationError, unknown_key
 from vpatch.declare.settings import settings_file, table
 from vpatch.declare.yamlfile import Declared
 from vpatch.util.untrusted import is_path
@@ -52,13 +51,8 @@ def _validate(content: Any, path: Path) -> ProjectSettings:
     except ValidationError as error:
         details = error.errors()[0]
         key = ".".join(str(step) for step in details["loc"])
-        known = sorted(ProjectSettings.model_fields)
         if details["type"] != "extra_forbidden":
             what = f"{key}: {explained(details)}" if key else explained(details)
             hint = "vpatch.toml has lists of folders: patches, recipes, targets"
             raise DeclarationError(what, where=str(path), hint=hint) from error
-        near = difflib.get_close_matches(key, known, n=1)
-        hint = f"did you mean {near[0]!r}?" if near else f"valid keys: {', '.join(known)}"
-        raise DeclarationError(
-            f"unknown key {key!r}", where=str(path), hint=hint, code="declare.unknown-key"
-        ) from error
+        raise unknown_key(key, sorted(ProjectSettings.model_fields), str(path)) from error

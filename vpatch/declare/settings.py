@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from vpatch.declare.errors import DeclarationError
+from vpatch.declare.errors import DeclarationError, unreadable
 from vpatch.util.untrusted import MEGABYTE, read_file
 
 if TYPE_CHECKING:
@@ -46,12 +46,7 @@ def table(path: Path) -> Any:
 
         content: Any = tomllib.loads(data.decode())
     except OSError as error:
-        raise DeclarationError(
-            f"cannot be read: {error.strerror}",
-            where=str(path),
-            hint=f"make it a readable file of at most {_LARGEST // MEGABYTE} MB",
-            code="declare.unreadable",
-        ) from error
+        raise unreadable(path, error, f"{_LARGEST // MEGABYTE} MB") from error
     except RecursionError as error:
         raise _not_toml("nested too deeply", path) from error
     except ValueError as error:  # also of a number with thousands of digits

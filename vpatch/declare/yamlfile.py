@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from pydantic import BaseModel, ConfigDict, ValidationError
@@ -11,7 +10,7 @@ from ruamel.yaml.comments import CommentedMap, CommentedSeq
 from ruamel.yaml.constructor import DuplicateKeyError
 from ruamel.yaml.error import MarkedYAMLError, YAMLError
 
-from vpatch.declare.errors import DeclarationError
+from vpatch.declare.errors import DeclarationError, unknown_key, unreadable
 from vpatch.declare.plain_yaml import PlainComposer, PlainConstructor
 from vpatch.errors import VpatchError, combine
 from vpatch.util.untrusted import read_file
@@ -101,12 +100,7 @@ def read_yaml(path: Path, model: type[Model]) -> tuple[Model, Positions]:
         content = read_file(path, _LARGEST)
         text = content.decode()
     except OSError as error:
-        raise DeclarationError(
-            f"cannot be read: {error.strerror}",
-            where=str(path),
-            hint=f"make it a readable file of at most {_LARGEST // 1000} kB",
-            code="declare.unreadable",
-        ) from error
+        raise unreadable(path, error, f"{_LARGEST // 1000} kB") from error
     except UnicodeDecodeError as error:
         raise _not_yaml(f"is not UTF-8: {error.reason}", str(path), "save it as UTF-8") from error
     try:
@@ -188,11 +182,7 @@ def _explain(
     beside = f"{'.'.join(str(step) for step in keys)}: " if keys else ""
     match details["type"]:
         case "extra_forbidden":
-            known = valid_keys(model, location[:-1])
-            near = difflib.get_close_matches(str(location[-1]), known, n=1)
-            hint = f"did you mean {near[0]!r}?" if near else f"valid keys: {', '.join(known)}"
-            what = f"unknown key {location[-1]!r}"
-            return DeclarationError(what, where=where, hint=hint, code="declare.unknown-key")
+            return unknown_key(str(location[-1]), valid_keys(model, location[:-1]), where)
         case "missing":
             what = f"{beside}the key {location[-1]!r} is missing"
             return DeclarationError(what, where=where, hint="add it", code="declare.missing-key")

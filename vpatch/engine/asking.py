@@ -69,8 +69,7 @@ def ask(python: Path, words: Sequence[str], timeout: float, typed: str) -> Said:
     """
     with scratch_folder() as workdir:
         try:
-            command: list[str | Path] = [python, *words]
-            ended = run(command, cwd=Path(workdir), log=Path(workdir, "log"), timeout=timeout)
+            ended = run([python, *words], cwd=workdir, log=workdir / "log", timeout=timeout)
         except OSError as error:
             raise no_python(f"it is not a Python: {error}", typed) from error
         return Said(ended.log.read_text(encoding="utf-8", errors="replace"), ended.ending)

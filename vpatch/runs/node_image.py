@@ -96,8 +96,7 @@ def image_on_node(
 def _clean_up_at_the_end(folder: Path, docker: Docker, stack: ExitStack) -> None:
     """Leave a file for the guard. It stays there if a container could not be removed."""
     job, file = os.environ["VPATCH_JOB"], folder / _IF_KILLED
-    command = ["vpatch.docker.job_containers", job]
-    file.write_text(json.dumps(command), encoding="utf-8")
+    file.write_text(json.dumps(["vpatch.docker.job_containers", job]), encoding="utf-8")
 
     def at_the_end() -> None:
         with suppress(VpatchError):

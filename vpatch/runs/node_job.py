@@ -16,9 +16,9 @@ from pydantic import BaseModel
 from vpatch.cluster.job import REFUSED, RESULT
 from vpatch.cluster.storage import Storage
 from vpatch.declare.smoke import Model
-from vpatch.engine.environment import existing_engine, managed_engine
+from vpatch.engine.environment import existing_engine, open_engine
 from vpatch.engine.kinds import KINDS
-from vpatch.errors import UnavailableError, UsageError, VpatchError
+from vpatch.errors import UnavailableError, VpatchError
 from vpatch.harness.machine import Machine, this_machine
 from vpatch.harness.model_digest import digest_of_checkpoint
 from vpatch.harness.models import locate, seen_folder
@@ -33,6 +33,7 @@ from vpatch.util.untrusted import parse_json
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from contextlib import AbstractContextManager
     from pathlib import Path
 
     from vpatch.engine.environment import Engine
@@ -129,24 +130,10 @@ class EngineJob(NodeJob):
                 engine = stack.enter_context(self.opened())
                 yield EngineTarget(engine, [tree.unpacked(folder / "sent") for tree in self.trees])
 
-    @contextmanager
-    def opened(self) -> Iterator[Engine]:
+    def opened(self) -> AbstractContextManager[Engine]:
         """Open the engine; one of a kind is made where it is missing."""
-        kind = KINDS.get(self.engine)
-        if kind is not None:
-            cache = default_cache_folder()
-            with managed_engine(kind, self.version, cache, Silent()) as managed:
-                yield managed
-            return
-        engine = existing_engine(self.engine)
-        if engine.version != self.version:
-            raise UsageError(
-                f"it has vLLM {engine.version}, not {self.version}",
-                where=self.engine,
-                hint=f"give --vllm {engine.version}, or another Python",
-                code="engine.wrong-version",
-            )
-        yield engine
+        cache = default_cache_folder()
+        return open_engine(self.engine, self.version, cache, Silent(), look=existing_engine)
 
     def refuse_another(self, digest: str, where: str) -> None:
         """Refuse a checkpoint that is not that of the other nodes."""

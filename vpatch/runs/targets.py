@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from vpatch.engine.kinds import KINDS
 from vpatch.engine.overlay import as_released
-from vpatch.errors import UsageError, VpatchError, combine, distinct
+from vpatch.errors import MissingOptionError, VpatchError, combine, distinct
 from vpatch.harness.machine import missing
 from vpatch.harness.models import ModelNotFetchedError, locate, seen_folder
 from vpatch.harness.target import EngineTarget, ImageTarget, contents_of
@@ -114,11 +114,7 @@ def planned_trees(
     refuse_stopping(plans, asked_for=asked_for or jobs[0].recipe is not None, strict=strict)
     version = plans[0].pin.version
     if plans[0].pin.tree != "vllm" or version is None:
-        raise UsageError(
-            "an engine needs a release of vLLM",
-            hint="give --vllm VERSION",
-            code="cli.missing-option",
-        )
+        raise MissingOptionError("an engine needs a release of vLLM", hint="give --vllm VERSION")
     files = [{} if tree.pin.kind == "pypi" else tree.package_files for tree in trees]
     return PlannedTrees(plans, files, version)
 

@@ -64,9 +64,9 @@ def wait_for_lock(path: Path, *, exclusive: bool, on_wait: Callable[[], None]) -
     return lock
 
 
-def note_of_wait(name: str, progress: Progress) -> Callable[[], None]:
-    """Return what tells the user that another process has the entry of a cache."""
-    return partial(progress.note, f"waiting for another vpatch process that has {name}")
+def note_of_wait(name: str, progress: Progress, does: str = "has") -> Callable[[], None]:
+    """Return what tells the user that another process has the entry of a cache, or makes it."""
+    return partial(progress.note, f"waiting for another vpatch process that {does} {name}")
 
 
 def wait_to_make(

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from vpatch.checkout.apply import ApplyRequest
 from vpatch.checkout.transaction import CheckoutTransaction, writing
-from vpatch.errors import UsageError, VpatchError, combine
+from vpatch.errors import ConflictingOptionsError, UsageError, VpatchError, combine
 from vpatch.planning.shape import describe_shape
 from vpatch.planning.state import State, none_taken
 from vpatch.source.spec import FolderSpec, GitSpec, PypiSpec, TreeSpec
@@ -155,10 +155,9 @@ def refuse_one_folder(checkout: Path | None, asked: Sequence[Selection]) -> None
         UsageError: there is such a folder, and several selections.
     """
     if checkout is not None and len(asked) > 1:
-        raise UsageError(
+        raise ConflictingOptionsError(
             "--checkout names one folder, but there are several trees",
             hint="leave out --checkout, and each tree gets a folder in .vpatch",
-            code="cli.conflicting-options",
         )
 
 

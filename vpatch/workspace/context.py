@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Self
 
 from packaging.version import Version
 
-from vpatch.errors import UsageError, VpatchError, combine
+from vpatch.errors import BadValueError, UsageError, VpatchError, combine
 from vpatch.library.catalog import SECURITY, Library, find_library, installed
 from vpatch.library.project import Project, find_project
 from vpatch.progress import Progress, Silent
@@ -26,6 +26,7 @@ from vpatch.util.own_code import code_digest
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
+    from contextlib import AbstractContextManager
 
     from vpatch.declare.target import Target
     from vpatch.engine.environment import Engine
@@ -252,17 +253,17 @@ class Context:
             tag_of,
         )
 
-    @contextmanager
-    def tree(self, spec: TreeSpec, expected_digest: str | None = None) -> Iterator[CachedTree]:
-        with open_tree(
+    def tree(
+        self, spec: TreeSpec, expected_digest: str | None = None
+    ) -> AbstractContextManager[CachedTree]:
+        return open_tree(
             spec,
             cache=self.cache,
             settings=self.pip_settings,
             offline=self.offline,
             progress=self.progress,
             expected_digest=expected_digest,
-        ) as tree:
-            yield tree
+        )
 
     def cached_pin(self, spec: TreeSpec, expected_digest: str | None = None) -> Pin | None:
         """Return the pin of a release that is in the cache; None where only its tree can tell."""
@@ -303,26 +304,13 @@ def open_engine(context: Context, engine: str, vllm: str) -> Iterator[Engine]:
         UsageError: it is something else, or another release.
     """
     # Only two commands need one.
-    from vpatch.engine.environment import managed_engine  # noqa: PLC0415
-    from vpatch.engine.kinds import KINDS  # noqa: PLC0415
+    from vpatch.engine import environment  # noqa: PLC0415
 
-    version = exact_release(context, vllm)
-    kind = KINDS.get(engine)
-    if kind is not None:
-        with managed_engine(
-            kind, version, context.cache.folder, context.progress, offline=context.offline
-        ) as managed:
-            yield managed
-        return
-    own = context.own_engine(engine)
-    if own.version != version:
-        raise UsageError(
-            f"it has vLLM {own.version}, not {version}",
-            where=engine,
-            hint=f"give --vllm {own.version}, or another Python",
-            code="engine.wrong-version",
-        )
-    yield own
+    version, cache = exact_release(context, vllm), context.cache.folder
+    with environment.open_engine(
+        engine, version, cache, context.progress, look=context.own_engine, offline=context.offline
+    ) as opened:
+        yield opened
 
 
 def exact_release(context: Context, vllm: str) -> str:
@@ -336,6 +324,4 @@ def exact_release(context: Context, vllm: str) -> str:
         with context.tree(spec) as tree:
             if tree.pin.version is not None:
                 return tree.pin.version
-    raise UsageError(
-        f"{vllm} is not a release", hint="give one, such as --vllm 0.23", code="cli.bad-value"
-    )
+    raise BadValueError(f"{vllm} is not a release", hint="give one, such as --vllm 0.23")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from vpatch.planning.plan_cache import kept_plan
@@ -17,21 +18,14 @@ if TYPE_CHECKING:
     from vpatch.workspace.selection import Selection
 
 
+@dataclass(frozen=True)
 class Jobs:
     """The jobs of one question, by their numbers."""
 
-    def __init__(
-        self,
-        context: Context,
-        jobs: Sequence[Selection],
-        findings_for: FindingsFor,
-        *,
-        each_alone: bool = False,
-    ) -> None:
-        self.context = context
-        self.jobs = jobs
-        self.findings_for = findings_for
-        self.each_alone = each_alone
+    context: Context
+    jobs: Sequence[Selection]
+    findings_for: FindingsFor
+    each_alone: bool = False
 
     def alone(self, number: int) -> frozenset[str]:
         job = self.jobs[number]

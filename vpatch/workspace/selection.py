@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from vpatch.declare.errors import DeclarationError
-from vpatch.errors import UsageError
+from vpatch.errors import ConflictingOptionsError, MissingOptionError, UsageError
 from vpatch.source.index import parse_version
 from vpatch.source.spec import parse_tree, parse_vllm
 
@@ -79,11 +79,10 @@ def resolve(request: Request, library: Library, *, whole_library: bool = False) 
             none of its trees.
     """
     if request.vllm and request.recipe and not whole_library:
-        raise UsageError(
+        raise ConflictingOptionsError(
             "--vllm and --recipe both name a vLLM",
             hint="give one of the two; vpatch status takes both, and shows the recipe's patches "
             "for that vLLM",
-            code="cli.conflicting-options",
         )
     name = request.recipe
     if request.vllm and not whole_library and not request.patches:
@@ -113,10 +112,9 @@ def resolve(request: Request, library: Library, *, whole_library: bool = False) 
             patches = [patch for patch in patches if patch.id not in ids_left_out]
     else:
         known = ", ".join(sorted(library.recipes))
-        raise UsageError(
+        raise MissingOptionError(
             "no option says which vLLM to use",
             hint=f"give --vllm VERSION, --tree NAME==VERSION or --recipe NAME (there is: {known})",
-            code="cli.missing-option",
         )
     jobs = [
         Selection(
@@ -143,10 +141,9 @@ def _refuse_twice(jobs: Sequence[Selection]) -> None:
     trees = [job.spec.tree for job in jobs]
     twice = next((tree for tree in trees if trees.count(tree) > 1), None)
     if twice is not None:
-        raise UsageError(
+        raise ConflictingOptionsError(
             f"the tree {twice} is named twice",
             hint="leave one out: a recipe names its own trees, and --vllm names vllm",
-            code="cli.conflicting-options",
         )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -61,17 +61,11 @@ if TYPE_CHECKING:
 def command(
     context: Context,
     vllm: str | None,
-    recipe: str | None,
-    checkout: Path | None,
-    python: str | None,
-    image: str | None,
-    advisories: str | None,
     fail_on: str,
     form: str,
     *,
-    every: bool,
-    trust_untested: bool,
     as_json: bool,
+    **options: Any,
 ) -> CommandResult | ExitCode:
     """List which security advisories concern a vLLM, and why.
 
@@ -88,13 +82,8 @@ def command(
         raise ConflictingOptionsError(
             f"--json and --format {form} are two formats", hint="give one of the two"
         )
-    request = AuditRequest(
-        tuple(vllm.split(",")) if vllm else (),
-        *(recipe, checkout, python, image, advisories),
-        trust_untested=trust_untested,
-        every=every,
-    )
-    result = audit(context, request)
+    versions = tuple(vllm.split(",")) if vllm else ()
+    result = audit(context, AuditRequest(versions, **options))
     code = ExitCode.FINDINGS if result.has_open(fail_on) else ExitCode.CLEAN
     if as_json:
         from vpatch.commands.audit.output import AuditOutput  # noqa: PLC0415 - models load slowly

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from vpatch.errors import UsageError
+from vpatch.errors import BadValueError
 from vpatch.util.extras import require
 from vpatch.util.source_date import source_date_epoch
 
@@ -23,10 +23,8 @@ def document_of(result: AuditResult, form: str, date: datetime | None = None) ->
         UnavailableError: the packages for the format are not installed.
     """
     if form not in FORMATS:
-        raise UsageError(
-            f"there is no format {form!r}",
-            hint=f"give one of {', '.join(FORMATS)}",
-            code="cli.bad-value",
+        raise BadValueError(
+            f"there is no format {form!r}", hint=f"give one of {', '.join(FORMATS)}"
         )
     seconds = source_date_epoch()
     if seconds is not None:

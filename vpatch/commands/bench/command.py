@@ -23,7 +23,7 @@ from vpatch.console.options import (
 )
 from vpatch.console.output import Group, style
 from vpatch.console.result import CommandResult, InterruptedRunError
-from vpatch.errors import ExitCode, UsageError, VpatchError
+from vpatch.errors import ExitCode, UnusedOptionError, VpatchError
 from vpatch.harness.measured import Fault
 from vpatch.util.plural import counted
 
@@ -153,10 +153,9 @@ def _refuse_options_before(context: click.Context) -> None:
         if context.get_parameter_source(str(option.name)) is ParameterSource.COMMANDLINE
     ]
     if options:
-        raise UsageError(
+        raise UnusedOptionError(
             f"{', '.join(options)} would have no effect before {context.invoked_subcommand}",
             hint=f"write options after it; see vpatch bench {context.invoked_subcommand} --help",
-            code="cli.unused-option",
         )
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from vpatch.commands.bench.cells import LETTERS
 from vpatch.commands.bench.match import aligned, differences, in_common, joined, picked
 from vpatch.commands.bench.record import read_record
-from vpatch.errors import UsageError
+from vpatch.errors import BadValueError, MissingOptionError, UnusedOptionError, UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -46,10 +46,9 @@ def compare_records(
     if len(places) < _LEAST:
         return _of_one(read_record(places[0]), sides)
     if sides is not None:
-        raise UsageError(
+        raise UnusedOptionError(
             "--sides would have no effect with several records",
             hint="leave it out, or name one record",
-            code="cli.unused-option",
         )
     records = aligned([read_record(place) for place in places])
     count = sum(len(record.sides) for record in records)
@@ -72,17 +71,14 @@ def compare_records(
 def _of_one(record: BenchRecord, sides: str | None) -> Comparison:
     known = [side.name for side in record.sides]
     if len(known) < _LEAST:
-        raise UsageError(
-            "one record with one side cannot be compared",
-            hint="name another record",
-            code="cli.missing-option",
+        raise MissingOptionError(
+            "one record with one side cannot be compared", hint="name another record"
         )
     names = known if sides is None else [name.strip() for name in sides.split(",")]
     if len(names) < _LEAST or len(set(names)) < len(names) or not set(names) <= set(known):
-        raise UsageError(
+        raise BadValueError(
             f"{sides!r} does not name two different sides of the record",
             where="--sides",
             hint=f"name some of {', '.join(known)}, as {known[0]},{known[1]}",
-            code="cli.bad-value",
         )
     return Comparison({}, common=True, record=picked(record, names))

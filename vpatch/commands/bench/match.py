@@ -9,6 +9,7 @@ from vpatch.commands.bench.cells import LETTERS
 from vpatch.evidence.subject import differences as differences_of_subjects
 from vpatch.evidence.subject import subject_trees_of_records
 from vpatch.util.digest import short_digest
+from vpatch.util.plural import shortened
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -144,9 +145,8 @@ def _place(point: PointRecord) -> LoadPlace:
 
 def _in_words(places: Sequence[LoadPlace]) -> str:
     """Places in the matrix, but not a page of them."""
-    words = [f"{model} k={k} {shape} c={c}" for model, k, shape, c in places[:_SHOWN]]
-    more = len(places) - len(words)
-    return ", ".join([*words, *([f"and {more} more"] if more else [])])
+    words = [f"{model} k={k} {shape} c={c}" for model, k, shape, c in places]
+    return ", ".join(shortened(words, _SHOWN))
 
 
 def _environments(sides: Sequence[Side]) -> Iterator[str]:

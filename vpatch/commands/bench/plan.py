@@ -11,7 +11,7 @@ from pydantic import ValidationError
 
 from vpatch.commands.bench.standard import standard_bench
 from vpatch.declare.bench import Bench, BenchCells, Shape
-from vpatch.errors import UsageError
+from vpatch.errors import BadValueError, MissingOptionError
 from vpatch.harness.models import given
 from vpatch.util.validation import first_of
 
@@ -53,7 +53,7 @@ class Overrides:
             what = f"the recipe {recipe} has no benchmark plan" if recipe else "there is no plan"
             if served:
                 # Loads of any size would go to a server that others may use.
-                raise UsageError(what, hint=_GIVE, code="cli.missing-option")
+                raise MissingOptionError(what, hint=_GIVE)
             context.progress.note(f"{what}: {_STANDARD}")
             declared = standard_bench()
         fields = {name: getattr(declared, name) for name in Bench.model_fields} if declared else {}
@@ -71,9 +71,7 @@ class Overrides:
             )
         except ValidationError as error:
             # What a recipe says is right already: it is the options.
-            raise UsageError(
-                first_of(error), hint="correct the options", code="cli.bad-value"
-            ) from error
+            raise BadValueError(first_of(error), hint="correct the options") from error
 
     def refuse_without_plan(self, context: Context, recipe: str) -> None:
         """Refuse a recipe that was named for its plan and has none.
@@ -82,11 +80,10 @@ class Overrides:
             UsageError: so it is, and the overrides make no plan.
         """
         if _declared_bench(context, recipe) is None and not (self.shapes and self.model):
-            raise UsageError(
+            raise MissingOptionError(
                 f"the recipe {recipe} has no benchmark plan",
                 where="--plan",
                 hint=f"{_GIVE}; or leave it out: then the standard plan runs",
-                code="cli.missing-option",
             )
 
     def _ks(self, declared: Bench | None) -> tuple[int, ...]:
@@ -109,19 +106,17 @@ def numbers(option: str, text: str | None, *, least: int) -> tuple[int, ...]:
     for part in text.split(",") if text else ():
         first, dots, last = part.strip().partition("..")
         if not _is_number(first) or (dots and not _is_number(last)):
-            raise UsageError(
+            raise BadValueError(
                 f"{text!r} is not a list of numbers",
                 where=option,
                 hint="write it as 1,4,8 or as 0..3",
-                code="cli.bad-value",
             )
         values += range(int(first), int(last if dots else first) + 1)
     if text is not None and (not values or min(values) < least or len(set(values)) < len(values)):
-        raise UsageError(
+        raise BadValueError(
             f"{text!r} has a number below {least}, or one twice",
             where=option,
             hint=f"give different numbers, each at least {least}",
-            code="cli.bad-value",
         )
     return tuple(values)
 
@@ -137,12 +132,11 @@ def shape_from(text: str) -> Shape:
     try:
         return Shape.model_validate({"input": int(prompt), "output": int(answer)})
     except ValueError as error:
-        raise UsageError(
+        raise BadValueError(
             f"{text!r} is not a shape",
             where="--shape",
             hint="give the tokens of a prompt and of its answer, such as 1024/128, at least 1/2; "
             "declare prompts from a file in a recipe",
-            code="cli.bad-value",
         ) from error
 
 

@@ -13,7 +13,13 @@ from vpatch.commands.bench.schema import MachineRecord, Server, Side, TreeRecord
 from vpatch.commands.bench.servers import look_at
 from vpatch.declare.smoke import Needs
 from vpatch.engine.kinds import KINDS
-from vpatch.errors import UsageError
+from vpatch.errors import (
+    BadValueError,
+    ConflictingOptionsError,
+    MissingOptionError,
+    UnusedOptionError,
+    UsageError,
+)
 from vpatch.evidence.documents import document_of
 from vpatch.evidence.records import RunEngine, RunImage
 from vpatch.evidence.subject import digest_of_subject, subject_trees, subject_trees_of_locks
@@ -105,10 +111,8 @@ def subjects_of(
     """
     sources = [f"--{name}" for name in ("image", "url", "compare") if asked[name]]
     if len(sources) > 1:
-        raise UsageError(
-            f"{' and '.join(sources)} exclude each other",
-            hint="give one of them",
-            code="cli.conflicting-options",
+        raise ConflictingOptionsError(
+            f"{' and '.join(sources)} exclude each other", hint="give one of them"
         )
     if asked["compare"]:
         subjects = _parse_pair(str(asked["compare"]))
@@ -127,11 +131,10 @@ def subjects_of(
     }
     idle = [f"--{name}" for name in meaningless[subjects.kind] if asked[name]]
     if idle:
-        raise UsageError(
+        raise UnusedOptionError(
             f"{' and '.join(idle)} would have no effect with {sources[0]}",
             where=redact(", ".join(side for sides in subjects.sides for side in sides)),
             hint=f"leave out {' and '.join(idle)}: {_WHY[subjects.kind]}",
-            code="cli.unused-option",
         )
     return subjects
 
@@ -140,19 +143,15 @@ def _parse_pair(text: str) -> Subjects:
     sides = [side.strip() for side in text.split(",")]
     kinds = {_kind_of(side) for side in sides}
     if len(sides) != _PAIR or "" in sides or len(kinds) > 1:
-        raise UsageError(
+        raise BadValueError(
             f"{redact(text)!r} does not name two sides of one kind",
             where="--compare",
             hint="give two versions or folders, two of image:TAG, or two URLs of servers",
-            code="cli.bad-value",
         )
     (kind,) = kinds
     if kind != "trees" and len(set(sides)) < _PAIR:
-        raise UsageError(
-            "both sides are the same",
-            where=redact(text),
-            hint="name two different ones",
-            code="cli.bad-value",
+        raise BadValueError(
+            "both sides are the same", where=redact(text), hint="name two different ones"
         )
     return Subjects(kind, tuple((side.removeprefix(_IMAGE),) for side in sides))
 
@@ -177,10 +176,8 @@ class Opening:
 
     def _trees(self, sides: Sequence[Sequence[str]]) -> _Opened:
         engine, kind = engine_here(self.context, self.engine, self.machine)
-        if self.matrix is not None:
-            points = self.matrix.here(self.machine, kind, self.context.progress).points
-        else:
-            points = [_alone(self._jobs(vllm)) for (vllm,) in sides]
+        matrix = self.matrix and self.matrix.here(self.machine, kind, self.context.progress)
+        points = matrix.points if matrix else self._points(sides)
         bench, recipe = self._plan(points)
         for point in points:
             needed = bench.model_copy(update={"needs": merged_needs(bench.needs, point.needs)})
@@ -211,10 +208,7 @@ class Opening:
         """Plan the sides for other machines; return plan, sides, and a title."""
         if subjects.kind == "images":
             return self._plan_images(name for (name,) in subjects.sides)
-        if self.matrix is not None:
-            points = self.matrix.points
-        else:
-            points = [_alone(self._jobs(vllm)) for (vllm,) in subjects.sides]
+        points = self.matrix.points if self.matrix else self._points(subjects.sides)
         bench, recipe = self._plan(points)
         sides = []
         for point in points:
@@ -254,6 +248,10 @@ class Opening:
             for image, _ in images
         ]
         return bench, sides, f"{first.lock.recipe or first.version}-image"
+
+    def _points(self, sides: Sequence[Sequence[str]]) -> list[MatrixPoint]:
+        """Sides without a matrix."""
+        return [MatrixPoint(None, None, None, Needs(), self._jobs(vllm)) for (vllm,) in sides]
 
     def _jobs(self, vllm: str) -> list[Selection]:
         """What a side of trees means; `pristine:VERSION` is one without its patches."""
@@ -324,10 +322,8 @@ class Opening:
         if engine in KINDS:
             version = self.request.vllm or (first.version or "").partition("+")[0]
             if not version:
-                raise UsageError(
-                    "no option says which vLLM sends the loads",
-                    hint="give --vllm",
-                    code="cli.missing-option",
+                raise MissingOptionError(
+                    "no option says which vLLM sends the loads", hint="give --vllm"
                 )
             opened = self.stack.enter_context(open_engine(self.context, engine, version))
         else:
@@ -378,11 +374,6 @@ class Opening:
             ],
         )
         return Answering(servers, described, tokenizer, engine)
-
-
-def _alone(jobs: Sequence[Selection]) -> MatrixPoint:
-    """A side without a matrix."""
-    return MatrixPoint(None, None, None, Needs(), jobs)
 
 
 def tree_records(subject: Iterable[SubjectTree]) -> list[TreeRecord]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from vpatch.commands.bench.plan import Overrides, numbers, shape_from
 from vpatch.commands.bench.run import BenchRequest, datasets_of, run, write_shown
 from vpatch.commands.bench.sides import Opening, subjects_of
-from vpatch.errors import UsageError
+from vpatch.errors import ConflictingOptionsError
 from vpatch.evidence.collecting import collected, dated, refuse_name
 from vpatch.harness.machine import this_machine
 from vpatch.runs.cluster_options import OnCluster, RunOptions
@@ -175,11 +175,10 @@ def _on_cluster(
 
     address_of(where.address)
     if subjects.kind == "servers":
-        raise UsageError(
+        raise ConflictingOptionsError(
             "--compare of servers and --on exclude each other",
             where=options.compare,
             hint="compare versions, folders or images",
-            code="cli.conflicting-options",
         )
     context = opening.context
     plan, sides, title = opening.planned(subjects)

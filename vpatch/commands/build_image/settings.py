@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from vpatch.docker.names import is_tag
-from vpatch.errors import UsageError
+from vpatch.errors import BadValueError, MissingOptionError, UsageError
 from vpatch.harness.machine import this_machine
 from vpatch.image.context import release_of, version_of
 
@@ -47,24 +47,18 @@ def refuse_names(tags: tuple[str, ...], iidfile: Path | None, *, push: bool, off
     """Say what is wrong with the names of what is to come, before it takes an hour to come."""
     for tag in tags:
         if not is_tag(tag):
-            raise UsageError(
+            raise BadValueError(
                 f"{tag} cannot be the name of an image",
                 hint="give --tag NAME:TAG in small letters, such as registry.example/team/vllm:1",
-                code="cli.bad-value",
             )
     if iidfile is not None and not os.access(iidfile.absolute().parent, os.W_OK):
-        raise UsageError(
+        raise BadValueError(
             "there is no such folder to write the image's id to",
             where=str(iidfile.parent),
             hint="make the folder, or give another path",
-            code="cli.bad-value",
         )
     if push and not tags:
-        raise UsageError(
-            "--push needs a name to push",
-            hint="give --tag REGISTRY/NAME:TAG",
-            code="cli.missing-option",
-        )
+        raise MissingOptionError("--push needs a name to push", hint="give --tag REGISTRY/NAME:TAG")
     if push and offline:
         raise UsageError(
             "--push needs a registry, which --offline forbids",
@@ -76,9 +70,7 @@ def refuse_names(tags: tuple[str, ...], iidfile: Path | None, *, push: bool, off
 def split_arguments(arguments: tuple[str, ...]) -> dict[str, str]:
     wrong = [text for text in arguments if not text.partition("=")[1]]
     if wrong:
-        raise UsageError(
-            f"--build-arg {wrong[0]} has no value", hint="give NAME=VALUE", code="cli.bad-value"
-        )
+        raise BadValueError(f"--build-arg {wrong[0]} has no value", hint="give NAME=VALUE")
     return {name: value for name, _, value in (text.partition("=") for text in arguments)}
 
 

@@ -17,7 +17,7 @@ from vpatch.commands.build_image.settings import (
     trusted_certificates,
 )
 from vpatch.docker.engine import Docker
-from vpatch.errors import UsageError
+from vpatch.errors import ConflictingOptionsError
 from vpatch.harness.machine import this_machine
 from vpatch.image.base import choose, pin, refuse_network
 from vpatch.image.build import build_image, builds_below, contexts, overlay_build
@@ -181,11 +181,10 @@ def _prepare(
     if not options.lock_files:
         locked = applied(context, request, options.checkout, stack, force=options.force)
     elif request != Request() or options.base or options.mode or options.repin:
-        raise UsageError(
+        raise ConflictingOptionsError(
             "a lock says the source, the patches, the mode and the base",
             where=str(options.lock_files[0]),
             hint="leave out --lock, or all options that name one of them",
-            code="cli.conflicting-options",
         )
     else:
         locked = from_locks(context, options.lock_files, stack)

@@ -102,6 +102,5 @@ def verify(
         click.echo(f"not what would be run now: {difference}")
     record = verified.evidence.record
     verdict = "matches" if verified.holds else "does not match any more"
-    digest = short_digest(record.digest)
-    click.echo(f"{name} {verdict} ({record.result}, {digest})")
+    click.echo(f"{name} {verdict} ({record.result}, {short_digest(record.digest)})")
     return verified.exit_code

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import click
 from click.core import ParameterSource
@@ -16,7 +17,7 @@ from vpatch.commands.importing.sources.script import DEFAULT_PLACE
 from vpatch.commands.importing.usecase import import_patches
 from vpatch.console.options import json_option, offline_option, open_context, written_in_project
 from vpatch.console.result import CommandResult
-from vpatch.errors import ExitCode, UsageError
+from vpatch.errors import ConflictingOptionsError, ExitCode
 from vpatch.util.plural import counted
 
 
@@ -116,20 +117,13 @@ def command(
     commits: str | None,
     tree: Path | None,
     module: Path | None,
-    only: tuple[str, ...],
     script: Path | None,
-    seen_at: Path | None,
     lift: str | None,
-    patch_id: str | None,
     output_dir: Path,
-    releases: str | None,
     *,
     offline: bool,
-    exact: bool,
-    text: bool,
-    examples: bool,
-    upstreamed: bool,
     as_json: bool,
+    **options: Any,
 ) -> CommandResult | ExitCode:
     """Convert diffs, commits or a modified tree into patches, and check that they do the same.
 
@@ -155,21 +149,7 @@ def command(
             click.echo(line)
         return ExitCode.CLEAN
     where, kind = source_named(source, commits, tree=tree, module=module, script=script)
-    request = ImportRequest(
-        where,
-        vllm,
-        other,
-        kind,
-        commits,
-        patch_id,
-        exact,
-        text,
-        examples,
-        releases,
-        upstreamed,
-        seen_at,
-        only,
-    )
+    request = ImportRequest(where, vllm, other, kind, commits, **options)
     imported = import_patches(context, request, output_dir)
     code = ExitCode.FINDINGS if any(p.needs_a_person for p in imported) else ExitCode.CLEAN
     if as_json:
@@ -192,8 +172,7 @@ def _refuse_beside_lift() -> None:
     ]
     taken = {"--lift", "--vllm", "--tree", "--offline", "--json"}
     if others := [option for option in options if option not in taken]:
-        raise UsageError(
+        raise ConflictingOptionsError(
             f"--lift changes a patch that is there, and does not take {', '.join(others)}",
             hint="write vpatch import --lift ID --vllm VERSION",
-            code="cli.conflicting-options",
         )

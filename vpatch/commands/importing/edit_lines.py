@@ -20,6 +20,12 @@ if TYPE_CHECKING:
 _EDITS = "edits"
 
 
+class NotLiftableError(UsageError):
+    """The edits of a patch cannot be replaced by others."""
+
+    code = "importing.not-liftable"
+
+
 @dataclass(frozen=True)
 class EditsInstead:
     """What is in place of an edit: others, or None for the same with another comment above.
@@ -82,12 +88,11 @@ def _lines_of(text: str, number: int, where: str) -> tuple[int, int, int]:
     return first, end, column
 
 
-def _not_lines(where: str) -> UsageError:
-    return UsageError(
+def _not_lines(where: str) -> NotLiftableError:
+    return NotLiftableError(
         "its edits are not a list whose items begin with '- ' on lines of their own",
         where=where,
         hint="write them so, as in docs/reference/edits.md",
-        code="importing.not-liftable",
     )
 
 
@@ -119,9 +124,8 @@ def _check(before: Any, after: Any, instead: Mapping[int, EditsInstead], where: 
         edits = instead[number].edits if number in instead else None
         wanted += [edit] if edits is None else edits
     if after != {**before, _EDITS: wanted}:
-        raise UsageError(
+        raise NotLiftableError(
             "vpatch cannot write its edits anew without a change of something else",
             where=where,
             hint="write each edit on lines of its own, without anchors and aliases",
-            code="importing.not-liftable",
         )

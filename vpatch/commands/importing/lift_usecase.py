@@ -6,7 +6,7 @@ import shutil
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from vpatch.commands.importing.edit_lines import with_edits
+from vpatch.commands.importing.edit_lines import NotLiftableError, with_edits
 from vpatch.commands.importing.lift import LiftedEdit, lifted_edits
 from vpatch.commands.importing.proof import failure_of_second, without_requires
 from vpatch.declare.edits import DiffEdit, TextEdit
@@ -75,18 +75,16 @@ def lift_patch(context: Context, patch_id: str, release: TreeSpec) -> LiftedPatc
 def _check_liftable(patch: Patch, project: Path) -> None:
     where = str(patch.folder / DECLARATION)
     if not patch.folder.resolve().is_relative_to(project.resolve()):
-        raise UsageError(
+        raise NotLiftableError(
             f"the patch {patch.id!r} is not one of the project",
             where=where,
             hint="copy its folder to patches/ of the project",
-            code="importing.not-liftable",
         )
     if patch.declaration.variants:
-        raise UsageError(
+        raise NotLiftableError(
             f"the patch {patch.id!r} has variants, and vpatch lifts only a list of edits",
             where=where,
             hint="write edits by meaning into the variants by hand",
-            code="importing.not-liftable",
         )
 
 
@@ -144,11 +142,10 @@ class _Lift:
                 chosen[at] = _stay(before, f"with edits by meaning, {failure}")
         failure, removed = self._try(chosen, tree, wanted, staging)
         if failure is not None:
-            raise UsageError(
+            raise NotLiftableError(
                 f"with other comments, {failure}",
                 where=str(self.patch.folder / DECLARATION),
                 hint="run vpatch test, and correct the patch",
-                code="importing.not-liftable",
             )
         return chosen, removed
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from vpatch.commands.importing.sources.pull import pull_named
-from vpatch.errors import UsageError
+from vpatch.errors import ConflictingOptionsError, MissingOptionError
 from vpatch.planning.state import State
 from vpatch.source.spec import parse_tree, parse_vllm
 
@@ -94,16 +94,13 @@ def release_named(vllm: str | None, tree: str | None) -> TreeSpec:
         UsageError: none is named, both are, or it is not a tree.
     """
     if vllm is not None and tree is not None:
-        raise UsageError(
+        raise ConflictingOptionsError(
             "--vllm and --tree both name what the source is for",
             hint="give one of the two: a patch is for one tree",
-            code="cli.conflicting-options",
         )
     if vllm is None and tree is None:
-        raise UsageError(
-            "missing option '--vllm'",
-            hint="add --vllm VERSION; see vpatch import --help",
-            code="cli.missing-option",
+        raise MissingOptionError(
+            "missing option '--vllm'", hint="add --vllm VERSION; see vpatch import --help"
         )
     return parse_vllm(str(vllm)) if tree is None else parse_tree(tree)
 
@@ -139,10 +136,9 @@ def source_named(
         sources.append((source if kind == "pull" else Path(source), kind))
     named = [(place, kind) for place, kind in sources if place is not None]
     if len(named) != 1:
-        raise UsageError(
+        raise ConflictingOptionsError(
             "name one source",
             hint="give a diff, a folder of diffs or a pull request, or --git-range A..B, "
             "--from-tree DIR, --from-module FILE or --run SCRIPT",
-            code="cli.conflicting-options",
         )
     return named[0]

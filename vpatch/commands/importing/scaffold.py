@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from pydantic import TypeAdapter, ValidationError
 
 from vpatch.declare.patch import PatchId
-from vpatch.errors import UsageError
+from vpatch.errors import BadValueError, UsageError
 from vpatch.library.patch import DECLARATION
 from vpatch.util.scratch import staging_folder
 
@@ -103,8 +103,7 @@ def refuse_wrong_id(patch_id: str) -> None:
     try:
         TypeAdapter(PatchId).validate_python(patch_id)
     except ValidationError as error:
-        raise UsageError(
+        raise BadValueError(
             f"{patch_id!r} is not an id of a patch",
             hint="use small letters, digits and single hyphens, such as fix-mtp-prefix",
-            code="cli.bad-value",
         ) from error

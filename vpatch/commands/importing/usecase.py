@@ -19,7 +19,13 @@ from vpatch.commands.importing.sources.pull import from_pull
 from vpatch.commands.importing.sources.script import DEFAULT_PLACE, from_script
 from vpatch.commands.importing.sources.source import distinct_ids, from_diffs, from_range
 from vpatch.commands.importing.sources.tree import from_tree
-from vpatch.errors import UsageError, VpatchError, combine
+from vpatch.errors import (
+    BadValueError,
+    ConflictingOptionsError,
+    UnusedOptionError,
+    VpatchError,
+    combine,
+)
 from vpatch.source.spec import parse_tree
 from vpatch.util.extras import require
 from vpatch.util.scratch import staging_folder
@@ -52,11 +58,10 @@ def import_patches(
     if request.patch_id is not None:
         refuse_wrong_id(request.patch_id)
     if output_dir.exists() and not output_dir.is_dir():
-        raise UsageError(
+        raise BadValueError(
             "the patches cannot be written there: it is a file",
             where=str(output_dir),
             hint="name a folder with --output-dir",
-            code="cli.bad-value",
         )
     with context.tree(spec) as tree, limited_time():
         _refuse_unusable(tree)
@@ -74,10 +79,9 @@ def _refuse_unusable(tree: Tree) -> None:
     name = tree.pin.tree
     if tree.pin.version is None:
         option = "--vllm 0.23.0" if name == "vllm" else f"--tree {name}==VERSION"
-        raise UsageError(
+        raise BadValueError(
             f"{tree.pin.origin} does not say which release of {name} it is",
             hint=f"give the release that the source is for, such as {option}, or a tag: PATH@TAG",
-            code="cli.bad-value",
         )
 
 
@@ -92,10 +96,9 @@ def _releases(context: Context, asked: str | None, spec: TreeSpec) -> tuple[str,
             return tuple(context.releases())
         return tuple(exact_release(context, version) for version in asked.split(","))
     if asked == "all":
-        raise UsageError(
+        raise BadValueError(
             "--releases all is for vLLM",
             hint=f"name releases of {spec.tree}, with commas between them",
-            code="cli.bad-value",
         )
     releases = []
     for version in asked.split(","):
@@ -120,32 +123,29 @@ def _read(context: Context, request: ImportRequest, tree: Tree) -> FittedChanges
 def _refuse_useless(request: ImportRequest) -> None:
     """Refuse options that would change nothing."""
     if request.text and request.exact:
-        raise UsageError(
+        raise ConflictingOptionsError(
             "--text and --exact exclude each other",
             hint="give --text for edits of text only, which keep every byte too, or --exact for "
             "edits by meaning where they keep every byte",
-            code="cli.conflicting-options",
         )
     for option, is_there, kind, source in (
         ("--only", bool(request.only), "module", "--from-module"),
         ("--at", request.seen_at is not None, "script", "--run"),
     ):
         if is_there and request.kind != kind:
-            raise UsageError(
+            raise UnusedOptionError(
                 f"{option} would have no effect without {source}",
                 hint=f"leave it out, or name the {kind} with {source}",
-                code="cli.unused-option",
             )
 
 
 def _read_files(request: ImportRequest, source: Path, tree: Tree) -> list[SourceChange]:
     """Read a source that says what whole files become."""
     if request.upstreamed:
-        raise UsageError(
+        raise ConflictingOptionsError(
             "--upstreamed is for diffs, commits and pull requests",
             where=str(source),
             hint="leave it out, or import the change as a diff",
-            code="cli.conflicting-options",
         )
     stack = Stack(tree)
     if request.kind == "tree":
@@ -158,11 +158,10 @@ def _read_files(request: ImportRequest, source: Path, tree: Tree) -> list[Source
 def _read_pull(context: Context, name: str) -> list[DiffedChange]:
     require("upstream", "an import of a pull request")
     if context.offline:
-        raise UsageError(
+        raise ConflictingOptionsError(
             "a pull request cannot be read with --offline",
             where=name,
             hint="leave out --offline, or import a .diff that you have",
-            code="cli.conflicting-options",
         )
     with ExitStack() as opened:
         return from_pull(name, context.github(opened))

@@ -11,7 +11,7 @@ from vpatch.errors import UnavailableError, UsageError
 from vpatch.library.catalog import is_installed
 from vpatch.library.shapes import SHAPES, Shapes, read_shapes, write_shapes
 from vpatch.util.digest import digest_of
-from vpatch.util.filelock import wait_for_lock
+from vpatch.util.filelock import note_of_wait, wait_for_lock
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -68,13 +68,11 @@ def recorded(
     The name before it is that of the tree with the patch's code.
     """
     shapes = read_shapes(patch.folder)
+    wanted = (proof.test, proof.engine, patch.digest, test_digest)
     for tree, releases in shapes.behaviour.items() if shapes else ():
-        for entry in releases.get(release, ()):
-            if (entry.test, entry.engine) == (proof.test, proof.engine) and (
-                entry.patch_digest,
-                entry.test_digest,
-            ) == (patch.digest, test_digest):
-                return tree, entry
+        for one in releases.get(release, ()):
+            if (one.test, one.engine, one.patch_digest, one.test_digest) == wanted:
+                return tree, one
     return None
 
 
@@ -149,12 +147,8 @@ def update(context: Context, patch: Patch, change: Callable[[Shapes], Shapes]) -
     Raises:
         UnavailableError: the file cannot be written.
     """
-    task = context.progress
     lock = context.cache.folder / "locks" / SHAPES
-
-    def tell() -> None:
-        task.note(f"waiting for another vpatch process that writes {SHAPES}")
-
+    tell = note_of_wait(SHAPES, context.progress, "writes")
     with wait_for_lock(lock, exclusive=True, on_wait=tell):
         before = read_shapes(patch.folder)
         after = change(before or Shapes(patch_digest=patch.digest))

@@ -19,7 +19,7 @@ from vpatch.commands.proofs.usecase import (
 )
 from vpatch.declare.smoke import Needs
 from vpatch.engine.kinds import KINDS
-from vpatch.errors import UnavailableError, UsageError, VpatchError, combine
+from vpatch.errors import UnavailableError, UnusedOptionError, VpatchError, combine
 from vpatch.evidence.behaviour import ProofRun, record_of_test
 from vpatch.evidence.collecting import collected
 from vpatch.evidence.store import LOGS, write_evidence
@@ -61,10 +61,9 @@ def run_proofs_on_cluster(
             attempt at a test came back. The other tests ran.
     """
     if where.resume and asked.root is None:
-        raise UsageError(
+        raise UnusedOptionError(
             "--resume would have no effect without --evidence-dir",
             hint="give the folder of the evidence, where results are kept",
-            code="cli.unused-option",
         )
     with scratch_folder() as name:
         proofs = ClusterProofs(context, asked, where.address, Path(name), on_result)

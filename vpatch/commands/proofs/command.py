@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -21,7 +21,7 @@ from vpatch.console.options import (
 )
 from vpatch.console.output import style
 from vpatch.console.result import CommandResult
-from vpatch.errors import ExitCode, UsageError
+from vpatch.errors import ExitCode, UnusedOptionError
 from vpatch.runs.cluster_options import RunOptions
 from vpatch.util.plural import holding
 from vpatch.workspace.examples import run_examples
@@ -89,14 +89,12 @@ def command(
     evidence_dir: Path | None,
     keep_engines: int | None,
     on: str | None,
-    attempts: int,
     *,
-    resume: bool,
-    storage: str | None,
     record: bool,
     again: bool,
     no_style: bool,
     as_json: bool,
+    **cluster: Any,
 ) -> CommandResult | ExitCode:
     """Run the examples of all patches, or of the named ones.
 
@@ -118,9 +116,7 @@ def command(
     and it must pass. Each new engine is removed after use. Ends with 1 if a test contradicts the
     state of its patch. With --record, the same command goes on where it was interrupted.
     """
-    where = RunOptions(
-        engine=engine, on=on, attempts=attempts, resume=resume, storage=storage
-    ).where()
+    where = RunOptions(engine=engine, on=on, **cluster).where()
     several = record or recipe or vllm == "all" or "," in (vllm or "")
     has_limit = keep_engines is not None
     for option, unused, why, hint in (
@@ -137,9 +133,7 @@ def command(
         ("--on", on and several, "here", "give one --vllm, and no --record"),
     ):
         if unused:
-            raise UsageError(
-                f"{option} would have no effect {why}", hint=hint, code="cli.unused-option"
-            )
+            raise UnusedOptionError(f"{option} would have no effect {why}", hint=hint)
     if recipe and engine:
         run = run_on_recipe(context, RecipeRun(recipe, engine, ids, record, again))
         return behaviour.show(run, as_json=as_json)

@@ -12,7 +12,7 @@ from vpatch.commands.run.usecase import patched_run
 from vpatch.console.options import json_option, library_options, source_options, strict_option
 from vpatch.console.output import style
 from vpatch.console.result import CommandResult, Successor
-from vpatch.errors import ConflictingOptionsError, ExitCode, UsageError
+from vpatch.errors import ConflictingOptionsError, ExitCode, MissingOptionError
 from vpatch.util.plural import counted
 
 if TYPE_CHECKING:
@@ -93,10 +93,9 @@ def _refuse_options(words: tuple[str, ...], *, check: bool, print_env: bool, as_
             hint="give --check or --print-env as well",
         )
     if not words and not (check or print_env):
-        raise UsageError(
+        raise MissingOptionError(
             "there is no command to run",
             hint="write it behind two dashes: vpatch run --vllm 0.23 -- vllm serve MODEL",
-            code="cli.missing-option",
         )
 
 

@@ -58,9 +58,7 @@ class CellJob(EngineJob):
             measured=measured,
             hangs=why_another([measured.fault]),
             digests=dict(sandbox.digests),
-            model=CheckpointFacts(
-                described=model.described, digest=model.digest, acceptance=model.acceptance
-            ),
+            model=CheckpointFacts.model_validate(model, from_attributes=True),
         )
 
 

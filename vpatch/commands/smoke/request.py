@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from vpatch.commands.smoke.cells import cells_of
 from vpatch.commands.smoke.point import SmokeRequest
 from vpatch.commands.smoke.standard import standard_plan
-from vpatch.errors import UsageError
+from vpatch.errors import ConflictingOptionsError, UsageError
 from vpatch.harness.models import given
 from vpatch.runs.cluster_options import ATTEMPTS, Here, OnCluster, RunOptions
 from vpatch.util.urls import redact
@@ -140,20 +140,17 @@ def where_of(options: SmokeOptions, request: selection.Request) -> Where:
         UsageError: options have no effect together.
     """
     if options.image is not None and options.python is not None:
-        raise UsageError(
-            "--image and --python name two things to run",
-            hint="give one of them",
-            code="cli.conflicting-options",
+        raise ConflictingOptionsError(
+            "--image and --python name two things to run", hint="give one of them"
         )
     where = options.where(python=options.python, port=options.port)
     if options.image is None and options.python is None:
         return where
     if request != selection.Request() or options.engine or options.before:
-        raise UsageError(
+        raise ConflictingOptionsError(
             f"an {'image' if options.image else 'environment'} already says what it contains",
             where=options.image or options.python,
             hint="leave out --before, and options that name a source, patches or an engine",
-            code="cli.conflicting-options",
         )
     if options.python is not None:
         return Installed(options.python)

@@ -28,7 +28,7 @@ from vpatch.console.options import (
 )
 from vpatch.console.output import secho, style
 from vpatch.console.result import CommandResult
-from vpatch.errors import ExitCode, UsageError, VpatchError
+from vpatch.errors import ConflictingOptionsError, ExitCode, UsageError, VpatchError
 from vpatch.util.wrapping import line_width, wrapped
 
 if TYPE_CHECKING:
@@ -117,10 +117,9 @@ def command(
 def _refuse_unfit(*, offline: bool, on: str | None, as_json: bool) -> None:
     """Refuse --submit where it has no meaning, or where no person can confirm it."""
     if offline or on or as_json:
-        raise UsageError(
+        raise ConflictingOptionsError(
             "--submit needs upstream as it is now, and asks a person",
             hint="leave out --offline, --on and --json",
-            code="cli.conflicting-options",
         )
     if not sys.stdin.isatty() or not sys.stdout.isatty():
         raise UsageError(

@@ -11,7 +11,7 @@ from vpatch.commands.upstream.proof import IncomparableError
 from vpatch.commands.upstream.propose import Online, ProposalContext, branch_of
 from vpatch.commands.upstream.status import Known
 from vpatch.commands.upstream.submit import PushTarget, refuse_credentials
-from vpatch.errors import UsageError, VpatchError, combine
+from vpatch.errors import MissingOptionError, UsageError, VpatchError, combine
 from vpatch.evidence.store import all_evidence
 from vpatch.evidence.subject import subject_files
 from vpatch.git.address import local_path
@@ -51,11 +51,10 @@ def target_of(patch: Patch, context: Context) -> str:
     targets = [tree for tree in declared.needed_in if tree in context.library.targets]
     if len(targets) == 1:
         return targets[0]
-    raise UsageError(
+    raise MissingOptionError(
         f"{patch.id} does not name the target of its proposal",
         where=str(patch.folder),
         hint=f"give --target, one of: {', '.join(sorted(context.library.targets)) or 'none'}",
-        code="cli.missing-option",
     )
 
 

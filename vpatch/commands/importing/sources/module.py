@@ -9,7 +9,7 @@ from vpatch.changes.change import FileChange, Message, SourceChange
 from vpatch.changes.message import id_of
 from vpatch.commands.importing.sources.assignment_edit import AssignmentEdit
 from vpatch.commands.importing.sources.plugin_module import Assigned, PluginModule
-from vpatch.errors import UsageError, VpatchError, combine
+from vpatch.errors import BadValueError, VpatchError, combine
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -77,9 +77,8 @@ def _refuse_unknown(
     for name in only:
         if not any(_is_named(one, name) for one in assigned):
             there = ", ".join(dict.fromkeys(one.dotted for one in assigned)) or "nothing"
-            raise UsageError(
+            raise BadValueError(
                 f"--only names {name}, which the module does not assign",
                 where=str(source.path),
                 hint=f"name what it assigns: {there}",
-                code="cli.bad-value",
             )

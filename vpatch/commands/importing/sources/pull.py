@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from vpatch.changes.change import DiffedChange, LeftAside, Message
 from vpatch.changes.difftext import read_diffs
 from vpatch.changes.paths import aside
-from vpatch.errors import UsageError, VpatchError, combine
+from vpatch.errors import BadValueError, UsageError, VpatchError, combine
 
 if TYPE_CHECKING:
     from vpatch.github.client import GitHub, PullFile
@@ -38,10 +38,9 @@ def from_pull(name: str, github: GitHub) -> list[DiffedChange]:
     """
     named = pull_named(name)
     if named is None:
-        raise UsageError(
+        raise BadValueError(
             f"{name!r} names no pull request",
             hint="write OWNER/NAME#NUMBER, such as vllm-project/vllm#44821",
-            code="cli.bad-value",
         )
     repository, number = named
     ref = f"{repository}#{number}"

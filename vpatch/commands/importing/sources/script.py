@@ -16,7 +16,7 @@ from vpatch.commands.importing.sources.source import read_source
 from vpatch.confinement.sandbox import LARGEST_WRITTEN, NOBODY, run_sandboxed
 from vpatch.confinement.script_python import script_python, write_stub
 from vpatch.confinement.view import OWN_PLACE
-from vpatch.errors import UsageError
+from vpatch.errors import BadValueError, UsageError
 from vpatch.util.plural import counted
 from vpatch.util.scratch import scratch_folder
 from vpatch.util.visible import visible
@@ -55,11 +55,10 @@ def from_script(script: Path, stack: Stack, seen_at: Path) -> list[SourceChange]
         UnavailableError: there is no sandbox.
     """
     if not seen_at.is_absolute() or len(seen_at.parts) < 2:  # noqa: PLR2004
-        raise UsageError(
+        raise BadValueError(
             f"{seen_at} is no absolute path of a folder",
             hint="give --at the folder in which the script looks for vllm/, such as "
             "/usr/local/lib/python3.12/dist-packages",
-            code="cli.bad-value",
         )
     content = read_source(script, hint="name a file that has the script")
     python = script_python(_python_named(content) or "python3")

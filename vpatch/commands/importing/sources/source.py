@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from vpatch.changes.change import DiffedChange
 from vpatch.changes.difftext import read_diffs
 from vpatch.changes.message import commit_message, read_message
-from vpatch.errors import UsageError, VpatchError, combine
+from vpatch.errors import ConflictingOptionsError, UsageError, VpatchError, combine
 from vpatch.git.history import commits_of_range
 from vpatch.util.untrusted import LARGEST_BESIDE, read_file
 
@@ -135,10 +135,9 @@ def distinct_ids(changes: list[SourceChange], asked: str | None = None) -> list[
     """
     if asked is not None:
         if len(changes) != 1:
-            raise UsageError(
+            raise ConflictingOptionsError(
                 f"--id names one patch, and the source has {len(changes)} changes",
                 hint="leave it out, or import them one by one",
-                code="cli.conflicting-options",
             )
         return [replace(changes[0], id=asked)]
     distinct: dict[str, SourceChange] = {}
