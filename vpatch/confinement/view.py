@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from vpatch.errors import UsageError
+from vpatch.errors import BadValueError
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence
@@ -68,10 +68,9 @@ def mounts(places: Sequence[Path], scratch: Path, seen_at: Path) -> list[str]:
     hidden += [path for path in _RESERVED if seen_at.is_relative_to(path)]
     if hidden or ".." in seen_at.parts:
         what = f"hides {hidden[0]}" if hidden else "has .. in it"
-        raise UsageError(
+        raise BadValueError(
             f"the release cannot be shown at {seen_at}: it {what}",
             hint="give --at a folder of its own, such as /usr/local/lib/python3.12/dist-packages",
-            code="cli.bad-value",
         )
     # A link above it is a link in the sandbox, too.
     is_shown = any(seen_at.is_relative_to(path) for path in places)

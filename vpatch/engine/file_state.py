@@ -38,7 +38,8 @@ def state_of_environment(python: Path, path: Iterable[str]) -> str:
     watched = [str(python), os.path.realpath(python), f"{python.parent.parent}/pyvenv.cfg"]
     for place in path:
         watched += [place, *_deciding_paths(place)]
-    rows = (f"{one}\0{_kind(one)}\n" for one in watched)
+    # Of a folder, only that it is there.
+    rows = (f"{one}\0{'folder' if Path(one).is_dir() else _state(one)}\n" for one in watched)
     return hashlib.sha256("".join(rows).encode(errors="surrogateescape")).hexdigest()
 
 
@@ -80,11 +81,6 @@ def _deciding_paths(place: str) -> list[str]:
             if name.endswith(".dist-info"):
                 paths += [f"{place}/{name}/{file}" for file in _OF_INFO]
     return paths
-
-
-def _kind(path: str) -> str:
-    """Return the state of a file; of a folder, only that it is there."""
-    return "folder" if Path(path).is_dir() else _state(path)
 
 
 def _state(path: str) -> str:

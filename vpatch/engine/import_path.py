@@ -139,8 +139,8 @@ def _import_path(plain: dict[str, Any], live: dict[str, Any]) -> ImportPath:
         for name in map(str, live["loaded"])
     ]
     importers += [
-        f"{_printable(str(name))} has a part in the import of {int(count)} modules"
-        for name, count in live["importers"].items()
+        f"{one if one.isprintable() else json.dumps(one)} has a part in the import of {n} modules"
+        for one, n in live["importers"].items()
     ]
     if live["places"] != plain["places"] or live["origin"] != plain["origin"]:
         there = live["origin"] or (live["places"] or ["elsewhere"])[0]
@@ -156,7 +156,3 @@ def _import_path(plain: dict[str, Any], live: dict[str, Any]) -> ImportPath:
         tuple(str(one) for one in plain["starting"]),
         tuple(importers),
     )
-
-
-def _printable(importer: str) -> str:
-    return json.dumps(importer) if not importer.isprintable() else importer

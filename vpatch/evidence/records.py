@@ -35,8 +35,8 @@ JsonObject = Annotated[
 OptionValue = str | int | bool | Sequence[str] | None
 
 
-def _either(name: str) -> str | AliasChoices:
-    """The key as it is, or as version 1 wrote it."""
+def either_key(name: str) -> str | AliasChoices:
+    """Return the key as it is, or as version 1 wrote it."""
     return AliasChoices(name, name.replace("_", "-")) if "_" in name else name
 
 
@@ -46,7 +46,7 @@ class EvidencePart(BaseModel):
     model_config = ConfigDict(
         extra="allow",
         frozen=True,
-        alias_generator=AliasGenerator(validation_alias=_either),
+        alias_generator=AliasGenerator(validation_alias=either_key),
         use_attribute_docstrings=True,
     )
 

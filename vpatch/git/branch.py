@@ -5,7 +5,6 @@ The branch is set once all of its commits are written. Until then, nothing refer
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from vpatch.errors import UnavailableError, UsageError
@@ -14,19 +13,12 @@ from vpatch.git.command import list_paths, run, text_from
 from vpatch.git.errors import GitError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
     from datetime import datetime
 
+    from vpatch.git.checkout import NewCommit
     from vpatch.git.command import FoundRepository
     from vpatch.git.fork import Person
-
-
-@dataclass(frozen=True)
-class BranchCommit:
-    """A commit to be made: its message, and what it makes of some files; None removes a file."""
-
-    message: str
-    files: Mapping[str, bytes | None]
 
 
 def head_of(repo: FoundRepository) -> str | None:
@@ -71,7 +63,7 @@ def content_at(repo: FoundRepository, commit: str, path: str) -> bytes | None:
 
 
 def branch_with(
-    repo: FoundRepository, branch: str, parent: str, commits: Sequence[BranchCommit]
+    repo: FoundRepository, branch: str, parent: str, commits: Sequence[NewCommit]
 ) -> str | None:
     """Return the last commit of a branch that `add_branch` would make; None if it is another one.
 
@@ -94,7 +86,7 @@ def add_branch(
     repo: FoundRepository,
     branch: str,
     parent: str,
-    commits: Sequence[BranchCommit],
+    commits: Sequence[NewCommit],
     who: Person,
     when: datetime,
 ) -> str:
@@ -104,8 +96,7 @@ def add_branch(
         UnavailableError: it cannot be written.
     """
     ref = f"refs/heads/{branch}"
-    contents = [(commit.message, commit.files) for commit in commits]
-    stream = commit_stream(repo, ref, parent, contents, who.at(when))
+    stream = commit_stream(repo, ref, parent, commits, who.at(when))
     try:
         run(repo, "fast-import", "--quiet", "--done", stdin=stream)
     except GitError as error:

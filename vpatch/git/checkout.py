@@ -34,10 +34,10 @@ _DIFF_OPTIONS = [
 
 @dataclass(frozen=True)
 class NewCommit:
-    """A commit to be made: its message, and the files that it sets to these bytes."""
+    """A commit to be made: its message, and what it makes of some files; None removes a file."""
 
     message: str
-    files: Mapping[str, bytes]
+    files: Mapping[str, bytes | None]
 
 
 def create_checkout(folder: Path, base: Path, commit: str, ignored: Sequence[str]) -> None:
@@ -66,8 +66,7 @@ def add_commits(repo: Path, base: str, commits: Sequence[NewCommit]) -> list[str
     if not commits:
         run(repo, "update-ref", f"refs/heads/{PATCHED_BRANCH}", base)
         return []
-    contents = [(commit.message, commit.files) for commit in commits]
-    stream = commit_stream(repo, f"refs/heads/{PATCHED_BRANCH}", base, contents, base_identity())
+    stream = commit_stream(repo, f"refs/heads/{PATCHED_BRANCH}", base, commits, base_identity())
     marks = repo / ".git" / "vpatch-marks"
     # One pack is written in half the time of as many files as there are objects, and is synced.
     options = ["-c", "fastimport.unpackLimit=0", "fast-import", "--quiet", "--done"]
@@ -78,24 +77,18 @@ def add_commits(repo: Path, base: str, commits: Sequence[NewCommit]) -> list[str
 
 
 def commit_stream(
-    repo: Repository,
-    ref: str,
-    parent: str,
-    contents: Iterable[tuple[str, Mapping[str, bytes | None]]],
-    who: str,
+    repo: Repository, ref: str, parent: str, commits: Sequence[NewCommit], who: str
 ) -> bytes:
     """Return what `git fast-import` reads for commits on top of `parent`, the last one at `ref`.
 
-    `contents` are the message of each, and what it makes of some files; None removes a file. A file
-    that is there keeps its mode. `who` made them, and when. Commit N has the mark N, from 1.
+    A file that is there keeps its mode. `who` made them, and when. Commit N has the mark N, from 1.
     """
-    commits = list(contents)
-    modes = _modes_of(repo, parent, sorted({path for _, files in commits for path in files}))
+    modes = _modes_of(repo, parent, sorted({path for one in commits for path in one.files}))
     lines = [f"reset {ref}\nfrom {parent}\n\n".encode()]
-    for number, (message, files) in enumerate(commits, start=1):
+    for number, commit in enumerate(commits, start=1):
         lines.append(f"commit {ref}\nmark :{number}\nauthor {who}\ncommitter {who}\n".encode())
-        lines.append(_data(message.encode()))
-        for path, content in sorted(files.items()):
+        lines.append(_data(commit.message.encode()))
+        for path, content in sorted(commit.files.items()):
             if content is None:
                 lines.append(b"D %s\n" % quoted(path))
             else:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from vpatch.errors import VpatchError
 from vpatch.git.address import local_path, reachable, refuse_address
-from vpatch.git.checkout import commit_stream
+from vpatch.git.checkout import NewCommit, commit_stream
 from vpatch.git.command import (
     HOOKLESS,
     PATIENT,
@@ -122,7 +122,7 @@ def add_commit(
 ) -> str:
     """Put a commit on `parent` that sets some files, and return its id; no branch gets it."""
     ref = "refs/vpatch/made"
-    stream = commit_stream(repo, ref, parent, [(message, files)], who.at(when))
+    stream = commit_stream(repo, ref, parent, [NewCommit(message, files)], who.at(when))
     run(repo, "fast-import", "--quiet", "--done", "--force", stdin=stream)
     return run(repo, "rev-parse", "--verify", ref).decode().strip()
 

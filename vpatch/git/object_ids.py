@@ -42,8 +42,9 @@ def ids_on_top(
     files, parent, ids = dict(blobs), base, []
     for commit in commits:
         for path, content in commit.files.items():
-            mode = files[path][0] if path in files else REGULAR
-            files[path] = mode, _id("blob", content)
+            mode, _ = files.pop(path, (REGULAR, ""))
+            if content is not None:
+                files[path] = mode, _id("blob", content)
         parent = _commit(_tree(files), parent, commit.message)
         ids.append(parent)
     return ids

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from vpatch.engine import PAYLOAD
-from vpatch.errors import UnavailableError, UsageError
+from vpatch.errors import BadValueError, UnavailableError, UsageError
 from vpatch.harness.model_digest import digest_of_checkpoint
 from vpatch.harness.sandbox import run_in
 from vpatch.util.home import expanded
@@ -135,11 +135,7 @@ def given(checkpoint: str) -> Model:
 
     place, _, revision = checkpoint.partition("@")
     if not place:
-        raise UsageError(
-            "--model is empty",
-            hint="give a folder or an id, as org/name",
-            code="cli.bad-value",
-        )
+        raise BadValueError("--model is empty", hint="give a folder or an id, as org/name")
     if expanded(checkpoint).is_dir():
         return Model.model_validate({"checkpoint": checkpoint})
     return Model.model_validate({"checkpoint": place, "revision": revision or None})

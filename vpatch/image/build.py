@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, BinaryIO
 
 from vpatch.docker.build import Build
 from vpatch.docker.buildkit import sent_files
-from vpatch.errors import UnavailableError, UsageError
+from vpatch.errors import ConflictingOptionsError, UnavailableError, UnusedOptionError
 from vpatch.git import checkout as git
 from vpatch.git.found import opened_checkout
 from vpatch.image.base import gone_image
@@ -139,24 +139,21 @@ def _refuse_idle(mode: ImageMode, settings: BuildSettings) -> None:
         }
         idle = [option for option, value in options.items() if value]
         if idle:
-            raise UsageError(
+            raise UnusedOptionError(
                 f"an overlay fetches nothing and takes no arguments, so {', '.join(idle)} would "
                 "have no effect",
                 hint="leave it out, or choose another --mode",
-                code="cli.unused-option",
             )
     fixed = sorted(settings.arguments.keys() & _FIXED) if mode == "cpu" else []
     if fixed:
-        raise UsageError(
+        raise ConflictingOptionsError(
             f"the lock fixes {fixed[0]}, so --build-arg cannot change it",
             hint="name the base with --base, and releases with --vllm and --tree",
-            code="cli.conflicting-options",
         )
     if mode == "source" and settings.certificates:
-        raise UsageError(
+        raise UnusedOptionError(
             "vLLM's Dockerfile takes no certificates",
             hint="name bases that contain them: --base, and --build-arg BUILD_BASE_IMAGE=NAME",
-            code="cli.unused-option",
         )
 
 

@@ -10,7 +10,6 @@ from datetime import datetime
 from typing import Annotated, Any, Final, Literal
 
 from pydantic import (
-    AliasChoices,
     AliasGenerator,
     BaseModel,
     ConfigDict,
@@ -21,7 +20,7 @@ from pydantic import (
 )
 
 from vpatch.declare.bench import Shape
-from vpatch.evidence.records import RunEngine, RunImage
+from vpatch.evidence.records import RunEngine, RunImage, either_key
 from vpatch.harness.measured import Fault
 from vpatch.harness.predict import Counters
 from vpatch.util.versions import utc_time
@@ -33,14 +32,9 @@ Positive = Annotated[FiniteFloat, Field(gt=0)]
 Milliseconds = Annotated[FiniteFloat, Field(ge=0)]
 
 
-def _either(name: str) -> AliasChoices:
-    """The key as it is, or as version 1 wrote it."""
-    return AliasChoices(name, name.replace("_", "-"))
-
-
 class _Part(BaseModel):
     model_config = ConfigDict(
-        extra="allow", alias_generator=AliasGenerator(validation_alias=_either)
+        extra="allow", alias_generator=AliasGenerator(validation_alias=either_key)
     )
 
     @model_validator(mode="before")

@@ -13,8 +13,7 @@ from vpatch.commands.bump.report import BumpReport, RecipeBump, release
 from vpatch.commands.bump.verdict import Verdict
 from vpatch.errors import UsageError
 from vpatch.git import branch as git
-from vpatch.git.branch import BranchCommit
-from vpatch.git.checkout import changed_files
+from vpatch.git.checkout import NewCommit, changed_files
 from vpatch.library.catalog import is_installed
 from vpatch.library.patch import DECLARATION
 from vpatch.source.tree import LOCK_FILE
@@ -53,7 +52,7 @@ class BumpCommits:
         self.names: dict[str, str] = {}
         self.proposed = dict(self._proposals())
 
-    def commits(self, *, prune: bool) -> list[BranchCommit]:
+    def commits(self, *, prune: bool) -> list[NewCommit]:
         """The commits: pins, lists of patches, proposals, folders of patches, then locks.
 
         Raises:
@@ -77,21 +76,21 @@ class BumpCommits:
                 gone |= going
             self.recipes[self.names[one.recipe]] = StagedRecipe(text, new, path)
         report = markdown(self._report, with_diffs=False)
-        commits = [BranchCommit(f"recipes: pin vLLM {releases}\n\n{report}", pinned)]
+        commits = [NewCommit(f"recipes: pin vLLM {releases}\n\n{report}", pinned)]
         if retired:
             number = counted(len(gone), "patch")
             facts = "\n".join(_describe(patch) for patch in gone.values())
-            commits.append(BranchCommit(f"recipes: retire {number}\n\n{facts}\n", retired))
+            commits.append(NewCommit(f"recipes: retire {number}\n\n{facts}\n", retired))
         if self.proposed:
             commits.append(self._proposal_commit())
         pruned = self._files_to_prune(gone) if prune else {}
         if pruned:
             what = f"patches: remove what vLLM {releases} does not need\n"
-            commits.append(BranchCommit(what, pruned))
+            commits.append(NewCommit(what, pruned))
         with self.staged() as changed:
             locks = dict(self._locks(changed))
         if locks:
-            commits.append(BranchCommit(f"lock: take vLLM {releases}\n", locks))
+            commits.append(NewCommit(f"lock: take vLLM {releases}\n", locks))
         return commits
 
     def staged(self) -> AbstractContextManager[Context]:
@@ -125,14 +124,14 @@ class BumpCommits:
             )
         yield from proposals.items()
 
-    def _proposal_commit(self) -> BranchCommit:
+    def _proposal_commit(self) -> NewCommit:
         what = ", ".join(self.proposed)
         changes = "\n".join(f"{patch}: {one.said}" for patch, one in self.proposed.items())
         files: dict[str, bytes | None] = {
             self._in_repo(self._context.library.patches[patch] / DECLARATION): one.text.encode()
             for patch, one in self.proposed.items()
         }
-        return BranchCommit(
+        return NewCommit(
             f"patches: propose a change of {what}\n\n{changes}\n\n"
             "This is a proposal. It fits both releases, but vpatch does not know what the code\n"
             "means. Read it before you merge it.\n",
