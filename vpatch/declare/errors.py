@@ -29,7 +29,7 @@ def unreadable(path: Path, error: OSError, most: str) -> DeclarationError:
 
 
 def unknown_key(key: str, known: Sequence[str], where: str) -> DeclarationError:
-    """Return what to raise for a key that is none of those that are known."""
+    """Return what to raise for a key that is not known."""
     near = difflib.get_close_matches(key, known, n=1)
     hint = f"did you mean {near[0]!r}?" if near else f"valid keys: {', '.join(known)}"
     what = f"unknown key {key!r}"

@@ -117,7 +117,7 @@ def open_engine(
     """Open `cpu`, `cuda` or a Python, with an exact release; `look` looks at that of a Python.
 
     Raises:
-        UsageError: the Python has another release, or is none.
+        UsageError: the Python has another release, or has no vLLM.
         VpatchError: as `managed_engine`.
     """
     kind = KINDS.get(typed)
