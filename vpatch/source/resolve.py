@@ -109,9 +109,9 @@ def _open_archive(
         except (DamagedEntry, CacheError):
             if offline:
                 raise
-    folder = cache.answers("index")
+    answers = cache.answers("index")
     releases = index.releases(
-        spec.tree, settings=settings, folder=folder, offline=offline, progress=progress
+        spec.tree, settings=settings, folder=answers, offline=offline, progress=progress
     )
     release = index.choose(releases, spec.version)
     digest = f"sha256:{release.sha256}" if release.sha256 else expected
