@@ -11,6 +11,7 @@ import pytest
 from tests.environments import bare_environment, environment_with_vllm
 from tests.helpers import fails
 from tests.projects import write_tree
+from vpatch.engine import import_path
 from vpatch.engine.environment import existing_engine
 from vpatch.engine.hidden import hidden_code
 from vpatch.engine.import_path import ask_import_path
@@ -230,3 +231,10 @@ def test_a_line_that_looks_like_an_answer_is_none(tmp_path):
     python.chmod(0o755)
     with fails("engine.vllm-does-not-start", "its vLLM does not start"):
         existing_engine(str(python))
+
+
+def test_a_count_that_is_no_number_is_no_answer():
+    """A Python of somebody else's answers: its text must not reach the terminal as it is."""
+    plain = {"places": [], "origin": None, "executable": "/python", "path": [], "loaded": []}
+    with pytest.raises(ValueError, match="invalid literal"):
+        import_path._import_path(plain, plain | {"importers": {"hook": "5\x1b[31m"}})

@@ -139,8 +139,9 @@ def _import_path(plain: dict[str, Any], live: dict[str, Any]) -> ImportPath:
         for name in map(str, live["loaded"])
     ]
     importers += [
-        f"{one if one.isprintable() else json.dumps(one)} has a part in the import of {n} modules"
-        for one, n in live["importers"].items()
+        f"{one if one.isprintable() else json.dumps(one)} has a part in the import of "
+        f"{int(count)} modules"
+        for one, count in live["importers"].items()
     ]
     if live["places"] != plain["places"] or live["origin"] != plain["origin"]:
         there = live["origin"] or (live["places"] or ["elsewhere"])[0]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import ExitStack, closing
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -25,7 +25,7 @@ from vpatch.trust.store import Store, content_of, default_folder
 from vpatch.util.own_code import code_digest
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable
     from contextlib import AbstractContextManager
 
     from vpatch.declare.target import Target
@@ -296,8 +296,7 @@ def refuse_link(place: Path, option: str = "--checkout") -> Path:
     return place
 
 
-@contextmanager
-def open_engine(context: Context, engine: str, vllm: str) -> Iterator[Engine]:
+def open_engine(context: Context, engine: str, vllm: str) -> AbstractContextManager[Engine]:
     """Open `cpu`, `cuda` or a Python, with the release that `vllm` means.
 
     Raises:
@@ -307,10 +306,9 @@ def open_engine(context: Context, engine: str, vllm: str) -> Iterator[Engine]:
     from vpatch.engine import environment  # noqa: PLC0415
 
     version, cache = exact_release(context, vllm), context.cache.folder
-    with environment.open_engine(
+    return environment.open_engine(
         engine, version, cache, context.progress, look=context.own_engine, offline=context.offline
-    ) as opened:
-        yield opened
+    )
 
 
 def exact_release(context: Context, vllm: str) -> str:
