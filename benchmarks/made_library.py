@@ -31,11 +31,11 @@ def write_library(into: Path, files: Mapping[str, bytes], count: int, seed: int 
     for number in range(count):
         # Patches of one file may be in each other's way.
         kind = kinds[number % len(kinds)]
-        chosen = next(
-            e for e in found if kind in e and e["files"] not in taken and not e.get("orphans")
-        )
+        free = [e for e in found if e["files"] not in taken and not e.get("orphans")]
+        # Few files have a keyword to add: later patches are of another kind.
+        chosen = next((e for e in free if kind in e), free[0])
         taken.append(chosen["files"])
-        _write(into, f"made-{number:02}-{kind}", chosen)
+        _write(into, f"made-{number:03}-{next(k for k in kinds if k in chosen)}", chosen)
     return sorted(path.parent.name for path in into.glob("*/patch.yaml"))
 
 

@@ -69,16 +69,20 @@ def test_an_oracle_tells_releases_apart(fuzzer, grounds, patch, release, answer)
 
 def test_no_decision_on_a_mutant_is_wrong_without_a_mark(tmp_path):
     report = tmp_path / "report.json"
-    command = [sys.executable, BENCHMARKS / "mutate.py", "--count", "105", "--json", report]
+    command = [sys.executable, BENCHMARKS / "mutate.py", "--count", "810", "--json", report]
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=1800)
     results = json.loads(report.read_text()) if report.exists() else []
     judged = [result for result in results if result["verdict"]]
-    assert len(judged) > 90, done.stdout + done.stderr
+    assert len(judged) >= 800, done.stdout + done.stderr
     assert {result["patch"] for result in judged} == set(RELEASES)
     wrong = {"crash", "silent", "wrong edit", "twice"}
     unmarked = [one for one in judged if one["verdict"] in wrong and not one["new_shape"]]
     assert unmarked == []
     assert not any(result["verdict"] == "crash" for result in judged)
+    # In a tree that a lock names, somebody changed what the patch made.
+    harmless = [r for r in judged if r["mark"] == "harmless" and r["kind"] != "patched"]
+    needless = [result for result in harmless if result["verdict"] == "needless conflict"]
+    assert len(needless) <= 0.04 * len(harmless)
 
 
 @pytest.mark.parametrize("patch", sorted(set(RELEASES) - LONG - {"optional-disable-inplace"}))

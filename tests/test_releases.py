@@ -9,6 +9,7 @@ import shutil
 import subprocess
 import sys
 import warnings
+from collections import Counter
 from contextlib import ExitStack
 from dataclasses import replace
 from itertools import pairwise
@@ -19,7 +20,8 @@ from tests.second_parser import differs
 from vpatch.commands.bump.changes import ReleaseSide, changed_code
 from vpatch.commands.bump.verdict import Verdict, judge
 from vpatch.commands.status.usecase import status
-from vpatch.planning.names import STATEMENT
+from vpatch.planning.code_shape import Sureness
+from vpatch.planning.names import ORDER, STATEMENT, plain_name
 from vpatch.planning.plan import plan
 from vpatch.planning.state import State
 from vpatch.planning.view import View
@@ -90,7 +92,8 @@ STATES = """
 0.32.0  u  a  u  n  a   u   n   n  n
 0.33.0  u  a  u  n  a   u   n   n  n
 """
-# What the step to each release means for each patch: keep, look again, retire, not needed.
+# What the step to each release means for each patch: keep, look again, retire, not needed; or
+# look again at what is around its code.
 VERDICTS = """
         P1 P2 P3 P4 P4c P5a P5d P6 P7
 0.20.1  l  k  l  k  k   k   k   k  k
@@ -110,7 +113,7 @@ VERDICTS = """
 0.30.0  r  k  r  l  n   r   l   l  l
 0.31.0  r  k  r  l  n   r   l   l  l
 0.32.0  r  k  r  l  n   r   k   l  k
-0.33.0  r  k  r  l  n   r   l   k  l
+0.33.0  r  k  r  l  n   r   l   a  l
 """
 LETTERS = {"n": "needed", "u": "upstreamed", "a": "absent"}
 _HEAD, *_ROWS = (line.split() for line in STATES.splitlines()[1:])
@@ -120,6 +123,7 @@ STEPS = {version: dict(zip(_HEAD, cells, strict=True)) for version, *cells in _R
 BY_LETTER = {
     "k": Verdict.KEEP,
     "l": Verdict.LOOK_AGAIN,
+    "a": Verdict.LOOK_AGAIN,
     "r": Verdict.RETIRE,
     "n": Verdict.NOT_NEEDED,
 }
@@ -175,15 +179,18 @@ def context():
 
 @pytest.fixture(scope="module")
 def decisions(context):
-    """What `vpatch status --all` decides of each release, by patch. It is kept in the cache."""
-    rows = status(context, context.releases(), Request(), located=False)
+    """What `vpatch status --all` says of each release, by patch: what is recorded, if current.
+
+    tests/test_decisions.py decides anew.
+    """
+    rows = status(context, context.releases(), Request())
     assert not any(row.has_findings for row in rows)
     return {row.plan.pin.version: {d.patch.id: d for d in row.plan.decisions} for row in rows}
 
 
 @pytest.fixture(scope="module")
 def shown(tmp_path_factory):
-    """What `vpatch status --json` shows, where nothing is taken from the cache."""
+    """What `vpatch status --json` shows."""
     trees = [word for version in PLUGINS for word in ("--tree", f"vllm-ascend=={version}")]
     folder = tmp_path_factory.mktemp("status")
     text = vpatch(folder, "status", "--vllm", "0.23.0", *trees, "--json")
@@ -203,29 +210,81 @@ def test_every_release_is_a_known_shape(decisions):
     assert new == []
 
 
-def test_a_release_that_nobody_has_seen_is_marked_where_its_code_differs(context):
-    """Hold 0.33.0 out: what is recorded of the others alone decides."""
-    unseen, marked = "0.33.0", set()
-    held = []
-    for patch in context.library.load(sorted(PATCHES.values())):
-        known = [
-            shape.model_copy(update={"releases": tuple(set(shape.releases) - {unseen})})
-            for shape in patch.shapes.shapes["vllm"]
-        ]
-        known = [shape for shape in known if shape.releases]
-        shapes = patch.shapes.model_copy(update={"shapes": {"vllm": tuple(known)}})
-        held.append(replace(patch, shapes=shapes))
-    with (
-        context.tree(parse_vllm(unseen)) as tree,
-        context.tree(parse_vllm("0.32.0")) as last,
-    ):
-        for decision in plan(held, tree, alone=PATCHES.values(), answers=context.answers).decisions:
-            definitions = decision.shape.definitions
-            changed = {key for key in definitions if differs(key, tree, last)}
-            assert {one.name for one in decision.shape.differing} == changed
-            assert decision.new_shape == bool(changed)
-            marked |= {decision.patch.id} if changed else set()
-    assert {"draft-hf-config-path", "deepgemm-next-n-3"} <= marked < set(PATCHES.values())
+@pytest.mark.parametrize(
+    ("unseen", "chosen"),
+    [
+        ("0.33.0", "usual"),
+        *(pytest.param(one, "usual", marks=pytest.mark.full) for one in list(TABLE)[:-1]),
+        *(pytest.param(one, "security", marks=pytest.mark.full) for one in ("0.23.0", "0.33.0")),
+    ],
+)
+def test_a_release_that_nobody_has_seen_is_marked_where_its_code_differs(context, unseen, chosen):
+    """Hold a release out: what is recorded of the others alone decides."""
+    patches = context.library.load(sorted(getattr(context.library, chosen)))
+    held = [without(patch, unseen) for patch in patches]
+    ids = [patch.id for patch in held]
+    with context.tree(parse_vllm(unseen)) as tree:
+        for decision in plan(held, tree, alone=ids, answers=context.answers).decisions:
+            assert decision.sureness is not Sureness.ON_RECORD
+            if not decision.shape.definitions:
+                assert decision.is_unsure, decision.patch.id
+            elif decision.new_shape:
+                assert_new(context, decision, tree)
+            else:
+                assert_known(context, decision, tree)
+
+
+def without(patch, release):
+    """A patch as if nobody had recorded a release."""
+    shapes = [
+        shape.model_copy(update={"releases": left})
+        for shape in patch.shapes.shapes["vllm"]
+        if (left := tuple(one for one in shape.releases if one != release))
+    ]
+    archives = {k: v for k, v in patch.shapes.archives["vllm"].items() if k != release}
+    update = {"shapes": {"vllm": tuple(shapes)}, "archives": {"vllm": archives}}
+    return replace(patch, shapes=patch.shapes.model_copy(update=update))
+
+
+def assert_new(context, decision, tree):
+    """The definitions that are said to differ are those that another parser sees differ."""
+    shape, recorded = decision.shape, decision.patch.shapes.shapes["vllm"]
+    nearest = next(one for one in recorded if shape.nearest in one.releases)
+    is_patched = nearest.state == State.NEEDED and decision.state is State.UPSTREAMED
+    differing = {one.name for one in shape.differing if one.kind != "removed"}
+    if not is_patched:
+        with context.tree(parse_vllm(shape.nearest)) as other:
+            keys = {key for key in shape.definitions if STATEMENT not in key}
+            changed = {key for key in keys if differs(key, tree, other)}
+        # Nobody can tell which of several with a name differs.
+        named = set(map(plain_name, changed))
+        assert named <= set(map(plain_name, differing)), decision.patch.id
+        # What is only read in one of the two is the same in both, maybe.
+        surely = {one.name for one in shape.differing if one.kind == "changed"} & keys
+        assert set(map(plain_name, surely)) <= named, decision.patch.id
+    assert shape.differing or nearest.state != decision.state, decision.patch.id
+
+
+def assert_known(context, decision, tree):
+    """Another parser sees the same code, and other code around it where that is said to differ."""
+    shape = decision.shape
+    states = {r: one.state for one in decision.patch.shapes.shapes["vllm"] for r in one.releases}
+    # What the patch makes of a release has the code of one that has the fix, maybe.
+    for release in (one for one in shape.known if states[one] == decision.state):
+        with context.tree(parse_vllm(release)) as other:
+            keys = [key for key in shape.definitions if STATEMENT not in key]
+            assert not any(differs(key, tree, other) for key in keys), decision.patch.id
+    if states[shape.compared_with] != decision.state:
+        return
+    with context.tree(parse_vllm(shape.compared_with)) as other:
+        names = Counter(map(plain_name, shape.surroundings))
+        for one in shape.around:
+            name = plain_name(one.name)
+            # What another module has, and not the code, is in no definition. Of several with a
+            # name, nobody knows which one differs.
+            has_code = name != ORDER and STATEMENT not in name
+            if one.kind == "changed" and has_code and names[name] == 1:
+                assert differs(one.name, tree, other), (decision.patch.id, one.name)
 
 
 def test_two_commits_on_the_pristine_release(checkout):
@@ -374,7 +433,9 @@ def test_a_step_that_is_kept_has_the_same_code_by_another_parser(context, steps)
                     continue
                 keys = [k for k in one.new.shape.definitions if STATEMENT not in k]
                 same = not any(differs(key, after, before) for key in keys)
-                assert same == (one.verdict is Verdict.KEEP), (new, one.id)
+                differing = [code for code in one.changed if code.kind != "moved"]
+                is_around = bool(differing) and all(code.around for code in differing)
+                assert same == (one.verdict is Verdict.KEEP or is_around), (new, one.id)
 
 
 @pytest.mark.parametrize("version", TABLE)

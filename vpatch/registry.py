@@ -19,12 +19,14 @@ _FOLDER = "vpatch.commands"
 class Command(NamedTuple):
     """A command of vpatch.
 
-    `module` lies below `vpatch.commands`, and has it as `command`. `help` is the first sentence of
-    its docstring: `vpatch --help` shows it, and imports no command. `extra` installs what the
-    command needs; others need an extra for some of their options only. `results` are the models of
-    what `--json` prints, by subcommand; the command itself has the key "".
+    `group` is what one does with it. `module` lies below `vpatch.commands`, and has it as
+    `command`. `help` is the first sentence of its docstring: `vpatch --help` shows it, and imports
+    no command. `extra` installs what the command needs; others need an extra for some of their
+    options only. `results` are the models of what `--json` prints, by subcommand; the command
+    itself has the key "".
     """
 
+    group: str
     module: str
     help: str
     extra: str | None = None
@@ -35,129 +37,65 @@ class Command(NamedTuple):
         return importlib.import_module(f"{_FOLDER}.{self.module}").command
 
 
-# In the order in which a newcomer meets them.
+# In the order of the help: by what one does with patches, and then as a newcomer meets them.
 COMMANDS = {
-    "apply": Command(
-        "apply.command",
-        "Apply patches to a pinned vLLM, with one commit for each patch and a lock file.",
-        results={"": "apply.output.ApplyOutput"},
-    ),
-    "status": Command(
-        "status.command",
-        "Show the state of each patch for one version of vLLM, or for several.",
-        results={"": "status.output.StatusOutput"},
-    ),
-    "bump": Command(
-        "bump.command",
-        "Show what a new release of vLLM means for each patch of some recipes.",
-        results={"": "bump.output.BumpOutput"},
-    ),
-    "audit": Command(
-        "audit.command",
-        "List which security advisories concern a vLLM, and why.",
-        results={"": "audit.output.AuditOutput"},
-    ),
-    "import": Command(
-        "importing.command",
-        "Convert diffs, commits or a modified tree into patches, and check that they do the same.",
-        results={"": "importing.output.ImportOutput"},
-    ),
     "new": Command(
+        "write",
         "importing.new_command",
-        "Write an empty patch with a commented patch.yaml, for you to fill in.",
+        "Write an empty patch, for you to fill in.",
         results={"": "importing.output.NewOutput"},
     ),
-    "diagnose": Command(
-        "diagnose.command",
-        "Find known symptoms in a log or traceback, and name the patch that fixes each.",
-        results={"": "diagnose.output.DiagnoseOutput"},
+    "source": Command(
+        "write",
+        "source.command",
+        "Write the plain source of a vLLM, to edit.",
+        results={"": "source.output.SourceOutput"},
     ),
-    "diff": Command(
-        "apply.diff_command",
-        "Print what the patches of a checkout change, in one diff or in one for each PATCH.",
-    ),
-    "check": Command(
-        "apply.check_command",
-        "Apply the patches of a checkout again, in memory, and compare every byte.",
-        results={"": "apply.output.CheckOutput"},
+    "import": Command(
+        "write",
+        "importing.command",
+        "Convert diffs, commits or a tree to patches.",
+        results={"": "importing.output.ImportOutput"},
     ),
     "list": Command(
+        "write",
         "library.list_command",
-        "List all patches and recipes of the project and of the library.",
+        "List the patches and recipes.",
         results={"": "library.output.ListOutput"},
     ),
     "show": Command(
+        "write",
         "library.show_command",
-        "Show a patch: what fails without it, what it changes, and its upstream threads.",
+        "Show what a patch is for.",
         results={"": "library.output.ShowOutput"},
     ),
-    "test": Command(
-        "proofs.command",
-        "Run the examples of all patches, or of the named ones.",
-        results={"": "proofs.output.TestOutput"},
+    "schema": Command(
+        "write",
+        "schema.command",
+        "Print a JSON Schema.",
     ),
-    "build-image": Command(
-        "build_image.command",
-        "Apply patches like `vpatch apply`, and build a container image from the lock.",
-        extra="image",
-        results={"": "build_image.output.BuildImageOutput"},
+    "trust": Command(
+        "write",
+        "trust.command",
+        "Allow a project's code to run.",
+        results={"": "trust.output.TrustOutput"},
     ),
-    "verify-image": Command(
-        "build_image.verify_image_command",
-        "Compare an image with its lock, and list the differences.",
-        extra="image",
-        results={"": "build_image.output.VerifyImageOutput"},
+    "status": Command(
+        "decide",
+        "status.command",
+        "Show the state of each patch in releases of vLLM.",
+        results={"": "status.output.StatusOutput"},
     ),
-    "wheel": Command(
-        "install.wheel_command",
-        "Make a wheel of vLLM with the patched files, from a published wheel.",
-        extra="audit",
-        results={"": "install.output.WheelOutput"},
-    ),
-    "install": Command(
-        "install.command",
-        "Install patched files over the vLLM of a Python environment.",
-        results={"": "install.output.InstallOutput"},
-    ),
-    "uninstall": Command(
-        "install.uninstall_command",
-        "Restore the files that `vpatch install` replaced.",
-        results={"": "install.output.UninstallOutput"},
-    ),
-    "verify-env": Command(
-        "install.verify_env_command",
-        "Report which vLLM an environment has, and which of its files were modified.",
-        results={"": "install.output.VerifyEnvOutput"},
-    ),
-    "run": Command(
-        "run.command",
-        "Run a command with patched files over its vLLM, and change no installed file.",
-        results={"": "run.output.RunOutput"},
-    ),
-    "smoke": Command(
-        "smoke.command",
-        "Run a patched vLLM by its recipe's smoke plan, and keep the results as evidence.",
-        extra="engine",
-        results={"": "smoke.output.SmokeOutput"},
-    ),
-    "evidence": Command(
-        "evidence.command",
-        "List evidence, show it, and verify that it matches the current patches.",
-        results={
-            "list": "evidence.output.EvidenceListOutput",
-            "show": "evidence.output.EvidenceShowOutput",
-            "verify": "evidence.output.EvidenceOutput",
-        },
-    ),
-    "bench": Command(
-        "bench.command",
-        "Measure a patched vLLM under load, with vLLM's own `vllm bench serve`.",
-        extra="bench",
-        results={"": "bench.output.BenchOutput", "compare": "bench.output.BenchCompareOutput"},
+    "diagnose": Command(
+        "decide",
+        "diagnose.command",
+        "Find known symptoms in a log.",
+        results={"": "diagnose.output.DiagnoseOutput"},
     ),
     "checkpoint": Command(
+        "decide",
         "checkpoint.command",
-        "Inspect a checkpoint without loading it, and repair its MTP layers.",
+        "Inspect a checkpoint, and repair its MTP layers.",
         results={
             "graft-mtp": "checkpoint.output.GraftOutput",
             "quantise-mtp": "checkpoint.output.QuantiseOutput",
@@ -165,35 +103,145 @@ COMMANDS = {
             "inspect": "checkpoint.output.InspectOutput",
         },
     ),
+    "apply": Command(
+        "deliver",
+        "apply.command",
+        "Make a checkout with a commit for each patch.",
+        results={"": "apply.output.ApplyOutput"},
+    ),
+    "diff": Command(
+        "deliver",
+        "apply.diff_command",
+        "Print what the patches of a checkout change.",
+    ),
+    "check": Command(
+        "deliver",
+        "apply.check_command",
+        "Compare every byte of a checkout with its patches.",
+        results={"": "apply.output.CheckOutput"},
+    ),
+    "run": Command(
+        "deliver",
+        "run.command",
+        "Run a command with patches, and install nothing.",
+        results={"": "run.output.RunOutput"},
+    ),
+    "install": Command(
+        "deliver",
+        "install.command",
+        "Patch the vLLM of a Python environment.",
+        results={"": "install.output.InstallOutput"},
+    ),
+    "uninstall": Command(
+        "deliver",
+        "install.uninstall_command",
+        "Restore the files that `vpatch install` replaced.",
+        results={"": "install.output.UninstallOutput"},
+    ),
+    "verify-env": Command(
+        "deliver",
+        "install.verify_env_command",
+        "Report which files of an installed vLLM changed.",
+        results={"": "install.output.VerifyEnvOutput"},
+    ),
+    "wheel": Command(
+        "deliver",
+        "install.wheel_command",
+        "Make a wheel of a patched vLLM.",
+        extra="audit",
+        results={"": "install.output.WheelOutput"},
+    ),
+    "build-image": Command(
+        "deliver",
+        "build_image.command",
+        "Build a container image of a patched vLLM.",
+        extra="image",
+        results={"": "build_image.output.BuildImageOutput"},
+    ),
+    "verify-image": Command(
+        "deliver",
+        "build_image.verify_image_command",
+        "Compare an image with its lock.",
+        extra="image",
+        results={"": "build_image.output.VerifyImageOutput"},
+    ),
+    "test": Command(
+        "prove",
+        "proofs.command",
+        "Test patches by examples and behaviour tests.",
+        results={"": "proofs.output.TestOutput"},
+    ),
+    "smoke": Command(
+        "prove",
+        "smoke.command",
+        "Run a patched vLLM by a smoke plan, for evidence.",
+        extra="engine",
+        results={"": "smoke.output.SmokeOutput"},
+    ),
+    "evidence": Command(
+        "prove",
+        "evidence.command",
+        "List, show and verify evidence.",
+        results={
+            "list": "evidence.output.EvidenceListOutput",
+            "show": "evidence.output.EvidenceShowOutput",
+            "verify": "evidence.output.EvidenceOutput",
+        },
+    ),
+    "bench": Command(
+        "prove",
+        "bench.command",
+        "Measure a patched vLLM under load.",
+        extra="bench",
+        results={"": "bench.output.BenchOutput", "compare": "bench.output.BenchCompareOutput"},
+    ),
+    "tiny-model": Command(
+        "prove",
+        "tiny_model.command",
+        "Write a tiny model, for a server or a script.",
+        results={"": "tiny_model.output.TinyModelOutput"},
+    ),
+    "bump": Command(
+        "watch",
+        "bump.command",
+        "Show what a new vLLM means for each patch.",
+        results={"": "bump.output.BumpOutput"},
+    ),
+    "audit": Command(
+        "watch",
+        "audit.command",
+        "List which security advisories concern a vLLM.",
+        results={"": "audit.output.AuditOutput"},
+    ),
+    "upstream-status": Command(
+        "watch",
+        "upstream.status_command",
+        "Show the state of each patch's upstream threads.",
+        results={"": "upstream.output.UpstreamStatusOutput"},
+    ),
     "upstream-pr": Command(
+        "propose",
         "upstream.command",
-        "Show a patch as a pull request to upstream, with every gate that it must pass.",
+        "Show or open a pull request to upstream.",
         extra="upstream",
         results={"": "upstream.output.UpstreamPrOutput"},
     ),
-    "upstream-status": Command(
-        "upstream.status_command",
-        "Show the state of each patch's upstream threads, and propose what to do.",
-        results={"": "upstream.output.UpstreamStatusOutput"},
-    ),
     "engine": Command(
+        "other",
         "cache.engine_command",
-        "Make an environment with a real vLLM in the cache, and print where its Python is.",
+        "Make an environment with a real vLLM.",
         extra="engine",
         results={"": "cache.output.EngineOutput"},
     ),
-    "schema": Command(
-        "schema.command",
-        "Print the JSON Schema of patch.yaml, a recipe, a target, or of what --json prints.",
-    ),
-    "trust": Command(
-        "trust.command",
-        "Allow a project's code to run: its patches, recipes and targets as they are now.",
-        results={"": "trust.output.TrustOutput"},
+    "completion": Command(
+        "other",
+        "completion.command",
+        "Print a script for completion in a shell.",
     ),
     "cache": Command(
+        "other",
         "cache.command",
-        "List or clear the cache of fetched trees, engines and overlays.",
+        "List or clear what vpatch keeps.",
         results={"clear": "cache.output.CacheClearOutput", "list": "cache.output.CacheListOutput"},
     ),
 }

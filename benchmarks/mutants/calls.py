@@ -83,6 +83,25 @@ def dict_before(spot: Spot, rng: Random) -> Mutant | None:
     return spot.made([(at, at, line), (*source.span(call), text)])
 
 
+def partial_before(spot: Spot, rng: Random) -> Mutant | None:
+    """Give a call's keywords to a `functools.partial` that is a local."""
+    source = spot.source
+    found = [(c, source.statement(c)) for c in _named(spot)]
+    found = [(c, s) for c, s in found if isinstance(s, ast.Assign | ast.Return | ast.Expr)]
+    found = [(c, s) for c, s in found if s and source.whole_lines(s)]
+    if not found:
+        return None
+    call, statement = rng.choice(found)
+    taken = rng.sample(call.keywords, rng.randint(1, len(call.keywords)))
+    kept = [k for k in call.keywords if k not in taken]
+    made = ast.unparse(ast.Call(ast.Name("partial"), [call.func], taken))
+    new = ast.Call(ast.Name("make_"), call.args, kept)
+    at, indent = source.start_of_line(statement), source.indent(statement)
+    lines = f"{indent}from functools import partial\n{indent}make_ = {made}\n"
+    text = ast.unparse(ast.fix_missing_locations(ast.copy_location(new, call)))
+    return spot.made([(at, at, lines), (*source.span(call), text)])
+
+
 def _signature(spot: Spot, call: ast.Call) -> list[str] | None:
     """The positional parameters of what is called, if one of the files defines it."""
     name = call.func.attr if isinstance(call.func, ast.Attribute) else None
@@ -137,6 +156,7 @@ FAMILIES = [
     Family("calls/one-in-dict", "harmless", one_in_dict),
     Family("calls/all-in-dict", "harmless", all_in_dict),
     Family("calls/dict-before", "harmless", dict_before),
+    Family("calls/partial-before", "harmless", partial_before),
     Family("calls/to-keywords", "harmless", to_keywords),
     Family("calls/to-positions", "harmless", to_positions),
 ]

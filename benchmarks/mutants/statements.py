@@ -140,6 +140,15 @@ def early_return(spot: Spot, rng: Random) -> Mutant | None:
 
 def nest(spot: Spot, rng: Random) -> Mutant | None:
     """Put statements into a block that is always run."""
+    return _within(spot, rng, "if True:", "")
+
+
+def attempt(spot: Spot, rng: Random) -> Mutant | None:
+    """Put statements into a `try` that hands on what is raised."""
+    return _within(spot, rng, "try:", "except ValueError:\n    raise")
+
+
+def _within(spot: Spot, rng: Random, head: str, tail: str) -> Mutant | None:
     function = spot.function(rng)
     source = spot.source
     found = [b for b in (blocks(function) if function else []) if all(map(source.whole_lines, b))]
@@ -153,7 +162,8 @@ def nest(spot: Spot, rng: Random) -> Mutant | None:
     ).lstrip().startswith("elif"):
         return None
     indent = source.indent(some[0])
-    text = f"{indent}if True:\n{_body(source, some, f'{indent}    ')}"
+    lines = "".join(f"{indent}{line}\n" for line in tail.splitlines())
+    text = f"{indent}{head}\n{_body(source, some, f'{indent}    ')}{lines}"
     return spot.made([(source.start_of_line(some[0]), source.end_of_line(some[-1]), text)])
 
 
@@ -202,5 +212,6 @@ FAMILIES = [
     Family("statements/if-negated", "harmless", negate),
     Family("statements/early-return", "harmless", early_return),
     Family("statements/nested", "harmless", nest),
+    Family("statements/attempted", "harmless", attempt),
     Family("statements/method", "harmless", extract_method),
 ]

@@ -263,3 +263,42 @@ def test_a_value_that_no_pattern_accepts_is_a_problem(value):
 def test_no_patterns_of_values_for_parameters():
     with pytest.raises(PatternError, match="for the keywords of a call only"):
         edits_of({**D, "any-value": ["1"]})
+
+
+def calling(*statements):
+    return "".join(f"{line}\n" for line in ["def g():", *(f"    {one}" for one in statements)])
+
+
+@pytest.mark.parametrize(
+    ("statements", "added"),
+    [
+        (["o = {'b': 2}", "f(a, **o)"], "f(a, **o, k=1)"),
+        (["o = dict(b=2)", "p = 3", "x = f(p, **o)"], "x = f(p, **o, k=1)"),
+        (["o = dict(k=1)", "f(a, **o)"], None),
+    ],
+)
+def test_keywords_of_a_dict_that_a_local_holds_for_the_call_are_known(statements, added):
+    after = statements if added is None else [*statements[:-1], added]
+    assert edited(K, calling(*statements)) == calling(*after)
+
+
+@pytest.mark.parametrize(
+    "statements",
+    [
+        ["o = {'b': 2}", "o['k'] = 1", "f(**o)"],
+        ["o = dict(b=2)", "o = h()", "f(**o)"],
+        ["o = dict(b=2)", "h(a)", "f(**o)"],
+        ["if a: o = dict(b=2)", "f(**o)"],
+        ["o = dict(**h())", "f(**o)"],
+        ["o = dict(b=2)", "def inner():", "    f(**o)"],
+    ],
+)
+def test_keywords_of_a_dict_that_may_have_more_are_not_known(statements):
+    assert "has ** arguments that may hold k" in run(K, calling(*statements)).mismatch
+
+
+def test_a_call_is_found_by_a_keyword_of_a_dict_that_a_local_holds():
+    edit = {"find": "f(b=$b, ...)", "add-keyword": {"k": "$b"}}
+    before = calling("o = dict(b=2, c=3)", "f(**o)")
+    assert edited(edit, before) == calling("o = dict(b=2, c=3)", "f(**o, k=2)")
+    assert run(edit, calling("o = dict(b=2)", "o.clear()", "f(**o)")).mismatch is not None

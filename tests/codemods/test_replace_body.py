@@ -201,3 +201,32 @@ def test_two_where_one_was_declared():
 def test_declaration_is_checked_before_any_tree(edit, message):
     with pytest.raises(PatternError, match=message):
         edits_of(edit)
+
+
+@pytest.mark.parametrize("having", ["y = g($_)", "return h(y)"])
+def test_a_local_that_holds_a_value_is_found_itself(having):
+    before = "def f(x):\n    y = g(x)\n    return h(y)\n"
+    assert edited({**EDIT, "having": having}, before) == "def f(x):\n    return 2\n"
+
+
+@pytest.mark.parametrize(
+    ("body", "is_same"),
+    [
+        (["y = g(x)", "return h(y)"], True),
+        (["y = g(x)", "z = 1", "return h(y)"], True),
+        (["if x:", "    y = g(x)", "    return h(y)"], True),
+        # What the value says may be something else by then.
+        (["y = g(x)", "x = 2", "return h(y)"], False),
+        (["y = g(x)", "x()", "return h(y)"], False),
+        (["y = g(x)", "y = 2", "return h(y)"], False),
+        (["y: int = g(x)", "return h(y)"], False),
+        (["y = g(x)", "for x in y:", "    return h(y)"], False),
+    ],
+)
+def test_a_local_that_holds_a_value_for_the_next_statement_is_the_value(body, is_same):
+    edit = {**EDIT, "having": "return h(g(x))"}
+    before = "".join(f"{line}\n" for line in ["def f(x):", *(f"    {line}" for line in body)])
+    if is_same:
+        assert edited(edit, before) == "def f(x):\n    return 2\n"
+    else:
+        assert run(edit, before).mismatch == "vllm/m.py: its body has no return h(g(x))"

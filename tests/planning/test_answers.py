@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import signal
@@ -9,6 +10,7 @@ import sqlite3
 import subprocess
 import sys
 import textwrap
+import threading
 from contextlib import closing
 from pathlib import Path
 
@@ -294,3 +296,18 @@ def test_nothing_is_kept_without_a_file():
     answers.save()
     answers.close()
     assert json.dumps(Answers().ask("q", CONTENT, lambda: 2)) == "2"
+
+
+def test_a_database_that_nobody_closed_is_closed_when_it_goes_in_any_thread(file, monkeypatch):
+    faults = []
+    monkeypatch.setattr(sys, "unraisablehook", faults.append)
+    answers = [Answers(file, "code")]
+    answers[0].ask("one", [b"a"], lambda: 1)
+    connection = answers[0]._connection
+    thread = threading.Thread(target=answers.clear)
+    thread.start()
+    thread.join()
+    gc.collect()
+    assert faults == []
+    with pytest.raises(sqlite3.ProgrammingError, match="closed"):
+        connection.execute("select 1")

@@ -9,8 +9,8 @@ import pytest
 from tests.helpers import patch_of, tree_of
 from vpatch.library.loading import load_patch
 from vpatch.library.shapes import KnownShape, Shapes, write_shapes
-from vpatch.planning import plan as planning
 from vpatch.planning.answers import Answers
+from vpatch.planning.decider import Decider
 from vpatch.planning.plan import plan
 from vpatch.planning.state import Change, State
 from vpatch.trust.decision import EVERYTHING, Trust
@@ -42,13 +42,13 @@ def answers(tmp_path):
 def decided(monkeypatch):
     """The ids of the patches that were really decided on."""
     found = []
-    decide = planning._Decider.decide
+    decide = Decider.decide
 
     def noted(self):
         found.append(self.patch.id)
         return decide(self)
 
-    monkeypatch.setattr(planning._Decider, "decide", noted)
+    monkeypatch.setattr(Decider, "decide", noted)
     return found
 
 

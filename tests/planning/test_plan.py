@@ -5,7 +5,8 @@ from pathlib import Path
 import pytest
 
 from tests.helpers import decide, fails, patch_of, patched, tree_of
-from vpatch.planning.plan import order, plan
+from vpatch.planning.plan import plan
+from vpatch.planning.relations import order
 from vpatch.planning.state import State
 from vpatch.source.searched import SearchedTree
 
@@ -480,6 +481,19 @@ def test_bytes_outside_the_edit_stay(tmp_path, source):
     decision = decide(patch_of(tmp_path, edits=[REWRITE]), tree_of({MODULE: source}))
     assert decision.state is State.NEEDED, decision.reason
     assert decision.changes[MODULE].after == source.replace(b"f(", b"g(")
+
+
+@pytest.mark.parametrize("end", ["\r\n", "\n"])
+def test_new_code_has_the_line_ends_of_its_file(tmp_path, end):
+    code = 'def g():\n    """One line.\n\n    Another.\n    """\n'
+    edits = [{"insert": code, "after": "def f(): ..."}]
+    tree = tree_of({MODULE: f"def f():{end}    return 1{end}"})
+    planned = plan([patch_of(tmp_path, edits=edits)], tree)
+    after = planned.decisions[0].changes[MODULE].after
+    assert after.count(b"\n") > 6
+    assert after.count(b"\r\n") == (after.count(b"\n") if end == "\r\n" else 0)
+    again = plan([patch_of(tmp_path, edits=edits)], patched(tree, planned))
+    assert again.decisions[0].state is State.UPSTREAMED
 
 
 def test_text_and_code_edits_of_one_file(tmp_path):

@@ -57,7 +57,7 @@ def test_who_waits_for_a_plan_is_told_before_it_is_made(tmp_path, patch, made):
             [patch],
             tree_of(FILES),
             to_write=True,
-            before=lambda: told.append(len(made)),
+            answers=lambda: told.append(len(made)),
         )
     assert told == [0]
 
@@ -121,7 +121,7 @@ def test_another_content_is_another_tree(patch):
     # What tells contents apart is the pin's digest, which the sources take of them.
     tree = tree_of(FILES)
     other = replace(tree, pin=replace(tree.pin, digest="sha256:1"))
-    keys = {plan_cache._key([patch], one.pin, (), True, "all", ()) for one in (tree, other)}
+    keys = {plan_cache._key([patch], one.pin, (), True, "all", (), False) for one in (tree, other)}
     assert len(keys) == 2
 
 

@@ -7,13 +7,12 @@ from dataclasses import replace
 import pytest
 
 from tests.helpers import decide, patch_of, patched, tree_of
-from vpatch.library.shapes import KnownShape, Shapes
+from tests.records import recorded
 from vpatch.planning.code_shape import ChangedDefinition
-from vpatch.planning.footprint import combined, definitions_read
+from vpatch.planning.footprint import combined
 from vpatch.planning.plan import plan
-from vpatch.planning.shape import nameable, watched
+from vpatch.planning.shape import watched
 from vpatch.planning.state import State
-from vpatch.planning.view import View
 
 MODULE = "vllm/m.py"
 OTHER = "vllm/other.py"
@@ -47,28 +46,6 @@ FILES = {MODULE: SOURCE, OTHER: CALLED}
 @pytest.fixture
 def patch(tmp_path):
     return patch_of(tmp_path, edits=[REWRITE], concerns={"text": "class Engine"})
-
-
-def recorded(patch, *trees):
-    """The patch with what it means for some trees on record, as `vpatch test --record` does it."""
-    shapes = []
-    bare = replace(patch, shapes=None)
-    for number, files in enumerate(trees):
-        tree = tree_of(files)
-        decision = decide(bare, tree)
-        made = patched(tree, plan([bare], tree), carried=[patch.id])
-        read = decide(bare, made).shape.definitions if decision.changes else {}
-        names = nameable(decision.shape.definitions)
-        shapes.append(
-            KnownShape(
-                releases=(f"0.{number}.0",),
-                state=decision.state,
-                variant=decision.variant,
-                definitions=dict(decision.shape.definitions),
-                patched=combined(definitions_read([], {}, names, View(made)), read),
-            )
-        )
-    return replace(patch, shapes=Shapes(patch_digest=patch.digest, shapes={"vllm": tuple(shapes)}))
 
 
 def changed(old, new, path=MODULE):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from keyword import iskeyword
 from typing import TYPE_CHECKING
 
@@ -11,6 +11,7 @@ import libcst as cst
 from vpatch.codemods.arguments import plain_arguments
 from vpatch.codemods.base import EditOutcome, PatternEdit, PatternTransformer
 from vpatch.codemods.fill import fill
+from vpatch.codemods.held import held_values
 from vpatch.codemods.layout import append
 from vpatch.codemods.match import same_code
 from vpatch.codemods.nodes import code_of
@@ -27,7 +28,9 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from vpatch.codemods.extent import Extents
+    from vpatch.codemods.held import Held
     from vpatch.codemods.match import Match
+    from vpatch.codemods.reduced import Reading
 
 
 @dataclass(frozen=True)
@@ -36,7 +39,8 @@ class AddKeyword(PatternEdit):
 
     One that is there with the same value counts as done. With another value it is a problem, unless
     that value matches a pattern of `accepted`; None accepts any value. A call that lacks one but
-    has `**` arguments is a problem, too, as they may hold it. Where `sought` is an assignment or a
+    has `**` arguments is a problem, too, as they may hold it; those of a literal dict, or of a
+    local that only holds one for this call, are known. Where `sought` is an assignment or a
     return, the call is its value. The value of a parameter may begin with its annotation, as in
     `bool = False`; then that has to be the same, too.
     """
@@ -67,11 +71,41 @@ class AddKeyword(PatternEdit):
                 hint="write `any-value: true`, or leave it out",
             )
 
+    @property
+    def reading(self) -> Reading:
+        reading = super().reading
+        # A local of the function may hold the keywords.
+        return replace(reading, unit="function") if reading.unit == "statement" else reading
+
     def apply(self, module: cst.Module, extents: Extents) -> EditOutcome:
         return _AddKeywordTransformer(self).run(module, extents)
 
 
 class _AddKeywordTransformer(PatternTransformer[AddKeyword]):
+    def __init__(self, spec: AddKeyword) -> None:
+        super().__init__(spec)
+        self._functions: list[cst.FunctionDef] = []
+
+    def on_visit(self, node: cst.CSTNode) -> bool:
+        if isinstance(node, cst.FunctionDef):
+            self._functions.append(node)
+        return super().on_visit(node)
+
+    def on_leave(  # type: ignore[override]
+        self, original_node: cst.CSTNode, updated_node: cst.CSTNode
+    ) -> cst.CSTNode:
+        result = super().on_leave(original_node, updated_node)
+        if isinstance(original_node, cst.FunctionDef):
+            self._functions.pop()
+        return result
+
+    def held(self) -> Held:
+        return held_values(self._functions[-1]) if self._functions else {}
+
+    def _plain(self, call: cst.Call) -> Sequence[cst.Arg]:
+        """The arguments of a call, with those of dicts that are known as keywords."""
+        return plain_arguments(call.args, self.held)
+
     def edit_match(self, original: cst.CSTNode, updated: cst.CSTNode, match: Match) -> cst.CSTNode:
         other = None if self.spec.accepted is None else self._other_value(updated, match)
         if other is not None:
@@ -84,7 +118,7 @@ class _AddKeywordTransformer(PatternTransformer[AddKeyword]):
             if call is None:
                 return updated
             longer = self._arguments(call, match)
-            if longer is not call and any(a.star == "**" for a in plain_arguments(call.args)):
+            if longer is not call and any(a.star == "**" for a in self._plain(call)):
                 problem = f"has ** arguments that may hold {', '.join(self._missing(call))}"
                 self.add(original, todo=True, match=match, problem=problem)
                 return updated
@@ -99,7 +133,7 @@ class _AddKeywordTransformer(PatternTransformer[AddKeyword]):
         if isinstance(node, cst.FunctionDef):
             return self._other_parameter(node, match)
         call = _call_of(node)
-        args = plain_arguments(call.args) if call else ()
+        args = self._plain(call) if call else ()
         present = {arg.keyword.value: arg.value for arg in args if arg.keyword}
         for name, value in self.spec.keywords.items():
             wanted = fill(parse_expression(value), match)
@@ -135,7 +169,7 @@ class _AddKeywordTransformer(PatternTransformer[AddKeyword]):
         return call if args is call.args else call.with_changes(args=args)
 
     def _missing(self, call: cst.Call) -> list[str]:
-        present = {arg.keyword.value for arg in plain_arguments(call.args) if arg.keyword}
+        present = {arg.keyword.value for arg in self._plain(call) if arg.keyword}
         return [name for name in self.spec.keywords if name not in present]
 
     def _parameters(self, function: cst.FunctionDef, match: Match) -> cst.Parameters:

@@ -7,16 +7,24 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
 
-def plain_arguments(args: Sequence[cst.Arg]) -> Sequence[cst.Arg]:
-    """The same arguments, with the keywords of `**{"a": b}` and `**dict(a=b)` as keywords."""
+def plain_arguments(
+    args: Sequence[cst.Arg], held: Callable[[], Mapping[str, cst.BaseExpression]] = dict
+) -> Sequence[cst.Arg]:
+    """The same arguments, with the keywords of `**{"a": b}` and `**dict(a=b)` as keywords.
+
+    `held` gives the values of locals, which may be such dicts.
+    """
     if not any(arg.star == "**" for arg in args):
         return args
     plain: list[cst.Arg] = []
     for arg in args:
-        named = _keywords_in(arg.value) if arg.star == "**" else None
+        value = arg.value
+        if arg.star == "**" and isinstance(value, cst.Name):
+            value = held().get(value.value, value)
+        named = _keywords_in(value) if arg.star == "**" else None
         plain += [arg] if named is None else named
     return plain
 

@@ -20,6 +20,7 @@ from vpatch.util.words import has_word
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from vpatch.codemods.held import Held
     from vpatch.codemods.match import Match
     from vpatch.codemods.pattern import Pattern
     from vpatch.codemods.scope import Scope
@@ -258,10 +259,14 @@ class PatternTransformer(SiteTransformer, Generic[_Edit]):
         self.spec = spec
 
     def edit(self, original: cst.CSTNode, updated: cst.CSTNode) -> cst.CSTNode:
-        match = self.spec.sought.match(updated, self.spellings)
+        match = self.spec.sought.match(updated, self.spellings, held=self.held)
         if match is None or not self.place.admits(self.scope, match, updated):
             return updated
         return self.edit_match(original, updated, match)
+
+    def held(self) -> Held:
+        """The values of locals that the pattern sees through; none where it would lose them."""
+        return {}
 
     def edit_match(self, original: cst.CSTNode, updated: cst.CSTNode, match: Match) -> cst.CSTNode:
         """Return what replaces a match, as `edit` does."""

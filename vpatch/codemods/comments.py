@@ -20,4 +20,6 @@ def lost_comment(before: cst.CSTNode, after: Sequence[cst.CSTNode]) -> str | Non
 
 
 def _comments(node: cst.CSTNode) -> Counter[str]:
-    return Counter(each.value for each in all_nodes(node) if isinstance(each, cst.Comment))
+    return Counter(
+        each.value for each in all_nodes(node, formatting=True) if isinstance(each, cst.Comment)
+    )

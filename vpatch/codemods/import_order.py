@@ -13,6 +13,14 @@ _DIGITS = frozenset("0123456789")
 _PIECE = re.compile(r"[0-9]+|.", re.DOTALL)
 _FUTURE, _STANDARD, _THIRD_PARTY, _FIRST_PARTY, _RELATIVE = range(5)
 _OWN = frozenset({"vllm"})
+# The standard library of Python 3.10 to 3.14, which ruff knows: the order must not depend on the
+# Python that runs vpatch.
+_STANDARD_LIBRARY = sys.stdlib_module_names | {
+    *("aifc", "annotationlib", "asynchat", "asyncore", "audioop", "binhex", "cgi", "cgitb"),
+    *("chunk", "compression", "crypt", "distutils", "imghdr", "imp", "lib2to3", "mailcap"),
+    *("msilib", "nis", "nntplib", "ossaudiodev", "pipes", "smtpd", "sndhdr", "spwd", "sunau"),
+    *("telnetlib", "tomllib", "uu", "xdrlib"),
+}
 # A text by its characters, and each number in it by its value: its digits and how many they are.
 _Natural = tuple[tuple[int, int, str], ...]
 
@@ -24,7 +32,7 @@ def section_of(node: Node) -> int:
         return _RELATIVE
     if root == "__future__":
         return _FUTURE
-    if root in sys.stdlib_module_names:
+    if root in _STANDARD_LIBRARY:
         return _STANDARD
     return _FIRST_PARTY if root in _OWN else _THIRD_PARTY
 

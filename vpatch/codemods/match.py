@@ -37,6 +37,7 @@ from vpatch.codemods.nodes import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
+    from vpatch.codemods.held import Held
     from vpatch.codemods.spelling import Spellings
 
 # Some seconds. Two gaps in a list of two hundred can be filled in 20,000 ways, and with each gap
@@ -59,7 +60,7 @@ class Match:
     With `literal` both sides are code: nothing is a metavariable, a gap or left out. With `whole`
     nothing is left out either, but metavariables and gaps are what they are. `spellings` are the
     imports of the code's module: by them, one thing may have several names. `respelt` maps names of
-    the pattern to the code that names the same there.
+    the pattern to the code that names the same there. `held` gives values of locals.
     """
 
     bindings: dict[str, cst.CSTNode] = field(default_factory=dict)
@@ -68,6 +69,7 @@ class Match:
     whole: bool = False
     spellings: Spellings | None = None
     respelt: dict[str, cst.BaseExpression] = field(default_factory=dict)
+    held: Callable[[], Held] = dict
     # Shared with all copies: the ways that were tried to fill gaps.
     tried: list[int] = field(default_factory=lambda: [0])
 
@@ -330,7 +332,7 @@ def _spellings_of(pattern: cst.Call, node: cst.Call, match: Match) -> Iterator[S
     """The arguments of a call, in each of the spellings that mean the same."""
     args = node.args
     if not any(arg.star == "**" and not is_gap(arg) for arg in pattern.args):
-        args = plain_arguments(args)
+        args = plain_arguments(args, match.held)
     yield args
     is_named = isinstance(pattern.func, cst.Name) and variable_of(pattern.func) is None
     if match.spellings is not None and is_named and isinstance(node.func, cst.Name):

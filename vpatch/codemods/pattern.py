@@ -31,8 +31,9 @@ from vpatch.codemods.nodes import GAP_PARAMETER, PREFIX, all_nodes, is_gap, kind
 from vpatch.errors import UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
+    from vpatch.codemods.held import Held
     from vpatch.codemods.spelling import Spellings
 
 _SHOWN = 80
@@ -79,15 +80,17 @@ class Pattern:
         node: cst.CSTNode,
         spellings: Spellings | None = None,
         bindings: Mapping[str, cst.CSTNode] | None = None,
+        held: Callable[[], Held] = dict,
     ) -> Match | None:
         """Compare with a node; `spellings` are the imports of its module.
 
-        `bindings` are of metavariables that another pattern has found already.
+        `bindings` are of metavariables that another pattern has found already. `held` gives values
+        of locals: a dict among these is its keywords.
 
         Raises:
             TooManyGapsError: that would take too long.
         """
-        match = Match(dict(bindings or {}), spellings=spellings)
+        match = Match(dict(bindings or {}), spellings=spellings, held=held)
         try:
             return match if same(self.node, node, match) else None
         except TooManyWaysError as error:

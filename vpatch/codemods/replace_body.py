@@ -9,6 +9,7 @@ import libcst as cst
 
 from vpatch.codemods.base import EditOutcome, PatternEdit, PatternTransformer
 from vpatch.codemods.fill import check_bound, fill
+from vpatch.codemods.held import without_locals
 from vpatch.codemods.match import same_code
 from vpatch.codemods.names import expression_names
 from vpatch.codemods.nodes import code_of, variable_of
@@ -28,7 +29,8 @@ class ReplaceBody(PatternEdit):
     """Give the functions that `sought` matches the body `code`.
 
     A body is only replaced when every pattern of `having` is found in it: what is thrown away must
-    be what the patch was written against. Metavariables of `sought` mean the same there. The
+    be what the patch was written against. A local that only holds a value for the next statement
+    makes no difference. Metavariables of `sought` mean the same there. The
     comments of the old body go with it, unsaid.
 
     A function that has the new body is done if `sought`, `where` or `within` names it, and if the
@@ -63,13 +65,14 @@ class ReplaceBody(PatternEdit):
 
 class _ReplaceBodyTransformer(PatternTransformer[ReplaceBody]):
     def edit_match(self, original: cst.CSTNode, updated: cst.CSTNode, match: Match) -> cst.CSTNode:
-        body = cast("cst.FunctionDef", updated).body
+        function = cast("cst.FunctionDef", updated)
+        body = function.body
         code = [fill(statement, match) for statement in self.spec.code]
         new = cst.IndentedBlock(code)
         if same_code(new, body):
             self.add(original, todo=False, match=match, recognised=self.spec.is_recognised)
             return updated
-        problem = self._problem(body, match)
+        problem = self._problem(function, match)
         self.add(original, todo=True, match=match, problem=problem)
         if problem is not None:
             return updated
@@ -77,10 +80,11 @@ class _ReplaceBodyTransformer(PatternTransformer[ReplaceBody]):
             new = body.with_changes(body=code)
         return updated.with_changes(body=new)
 
-    def _problem(self, body: cst.BaseSuite, match: Match) -> str | None:
+    def _problem(self, function: cst.FunctionDef, match: Match) -> str | None:
         """What is not in the old body, or what the new one takes for the parameter."""
+        bodies = (function.body, without_locals(function))
         for pattern in self.spec.having:
-            if not find_in(pattern, body, self.spellings, match.bindings):
+            if not any(find_in(pattern, body, self.spellings, match.bindings) for body in bodies):
                 return f"its body has no {pattern}"
         # A name that the new body has besides the metavariable that has this name in the tree.
         names = {code_of(node) for node in match.bindings.values() if isinstance(node, cst.Name)}

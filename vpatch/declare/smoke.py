@@ -55,10 +55,11 @@ class Needs(Declared):
     )
     memory_gib: float = Field(0, ge=0, description="of each of them, in GiB")
     cpus: Annotated[float, Field(ge=0)] | None = Field(
-        None, description="CPUs of a node that are a cell's alone, with --on; 1"
+        None, description="CPUs of a node that are a cell's alone, with --cluster; 1"
     )
     labels: dict[Text, LabelValue] | None = Field(
-        None, description="of a node of the cluster, as ray.io/accelerator-type: H100; with --on"
+        None,
+        description="of a node of the cluster, as ray.io/accelerator-type: H100; with --cluster",
     )
 
 

@@ -12,6 +12,7 @@ import json
 import logging
 import sqlite3
 import time
+import weakref
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
@@ -151,7 +152,11 @@ class Answers:
                 self._file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             except OSError as error:
                 raise sqlite3.OperationalError(str(error)) from error
-            self._connection = sqlite3.connect(self._file, timeout=_SECONDS)
+            # One thread uses it. Another one may close it, where nobody did so before.
+            self._connection = sqlite3.connect(
+                self._file, timeout=_SECONDS, check_same_thread=False
+            )
+            weakref.finalize(self, self._connection.close)
             # After a loss of power it may be damaged, and then begins anew.
             self._connection.execute("pragma synchronous = off")
             self._connection.execute(_TABLE)

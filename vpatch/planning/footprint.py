@@ -57,7 +57,7 @@ def definitions_read(
     """
     wanted: dict[str, set[str]] = {}
     for site in sites:
-        for key in _definitions_of(site, view):
+        for key in definitions_of(site, view):
             wanted.setdefault(site.path, set()).add(key)
     for path, change in changes.items():
         if path in wanted and is_python(path) and change.before is not None:
@@ -82,7 +82,8 @@ def definitions_read(
             f"digests of {sorted(keys)}", path, partial(_digests_of, keys, path, view)
         )
         definitions |= {f"{path}::{name}": digest for name, digest in digests.items()}
-    return definitions
+    # Those of one name are numbered as a record numbers them.
+    return combined(definitions, {})
 
 
 def _statements_before(keys: Iterable[str], path: str, text: bytes, view: View) -> set[str]:
@@ -195,8 +196,8 @@ def _numbered(pairs: Iterable[tuple[str, str]]) -> dict[str, str]:
     return digests
 
 
-def _definitions_of(site: FoundSite, view: View) -> Sequence[str]:
-    """The keys of the definitions in which a site lies, or which it is."""
+def definitions_of(site: FoundSite, view: View) -> Sequence[str]:
+    """Return the keys of the definitions in which a site lies, or which it is."""
     if site.defined is None:
         if site.line is None:
             return []  # a file that the patch creates: its edit compares all of it

@@ -13,35 +13,49 @@ from typing import TYPE_CHECKING, Any
 from vpatch.planning.difference import difference, with_difference
 from vpatch.planning.shape import row_of_shape, shape_of_row
 from vpatch.planning.state import Change, Decision, Finding, State
+from vpatch.source.memory import made_of
 
 if TYPE_CHECKING:
-    from collections.abc import Container, Mapping
+    from collections.abc import Collection, Iterable, Mapping
 
     from vpatch.library.patch import Patch
     from vpatch.planning.view import View
 
-_FIELDS = ("state", "reason", "variant", "disagreement", "places")
+_FIELDS = ("state", "reason", "variant", "disagreement", "places", "files")
 # A question for `Answers`, with the digests of the contents that it is about.
 Key = tuple[str, list[bytes]]
 
 
-def key_of(patch: Patch, view: View, carried: Container[str]) -> Key | None:
+def key_of(
+    patch: Patch,
+    view: View,
+    carried: Collection[str],
+    others: Iterable[Patch],
+    *,
+    surroundings: bool,
+) -> Key | None:
     """Name all that a decision on a patch follows from; None where that is not known.
 
     Args:
         patch: what to decide on.
         view: the tree as the patches before this one leave it. Its pin must tell its content.
         carried: ids of the patches that the tree's lock file names.
+        others: the patches that are decided on together.
+        surroundings: whether all shapes have what is around them.
     """
     identity = patch.identity
     if identity is None:
         return None
     pin = view.tree.pin
     changed = sorted(view.files)
+    base = made_of(view.tree)
     known = {
         "decision on": identity,
         "in": [pin.tree, pin.version, pin.digest],
         "carried": patch.id in carried,
+        "others": sorted((one.id, one.recorded) for one in others if one.id in carried),
+        "surroundings": surroundings,
+        "made of": base.digest if base else None,
         "changed": changed,
     }
     return json.dumps(known), [view.digest(path) for path in changed]
@@ -84,6 +98,7 @@ def decision_of_row(row: Any, patch: Patch, changes: Mapping[str, Change]) -> De
         row["disagreement"],
         shape_of_row(row["shape"]),
         row["places"],
+        tuple(row["files"]),
     )
 
 

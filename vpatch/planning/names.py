@@ -6,6 +6,8 @@ import re
 
 # The name in the keys of all statements: a statement has no name of its own.
 STATEMENT = "<statement>"
+# The name in the keys of the order of a module's statements.
+ORDER = "<order>"
 _NUMBER = re.compile(r"#\d+$")
 
 

@@ -6,6 +6,7 @@ release that has a file of the same content.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypedDict
 
@@ -115,7 +116,7 @@ def _run_on(
     """
     edited = codemod.apply(module, extents)
     lines = lines_of(module) if located and edited.sites else {}
-    statements = _Statements(module)
+    statements = _Statements(module, source)
     sites = tuple(
         _site(path, site, statements, lines.get(site.node), text if located else None)
         for site in edited.sites
@@ -128,7 +129,11 @@ def _run_on(
             "comment at its end?)",
             where=path,
         )
-    return FileOutcome(sites, laid_out(text, written(path, edited.module)))
+    new_text = written(path, edited.module)
+    if b"\r\n" in text and text.count(b"\r\n") == text.count(b"\n"):
+        # The new code may have strings of several lines.
+        new_text = new_text.replace(b"\r\n", b"\n").replace(b"\n", b"\r\n")
+    return FileOutcome(sites, laid_out(text, new_text))
 
 
 def _site(
@@ -203,8 +208,11 @@ def _of_row(row: _Row, path: str, view: View) -> FileOutcome:
 class _Statements:
     """The statements of a module that define no function or class, by the nodes in them."""
 
-    def __init__(self, module: cst.Module) -> None:
+    def __init__(self, module: cst.Module, source: bytes) -> None:
         self._module = module
+        self._source = source
+        # How often the source has a class of a name, or a text that looks like one.
+        self._classes: dict[str, int] = {}
         self._by_node: dict[int, dict[int, cst.CSTNode]] = {}
         self._in_class: dict[int, set[int]] = {}
 
@@ -214,9 +222,10 @@ class _Statements:
         own = [site.node.name.value] if isinstance(site.node, DEFINITIONS) else []
         parts = [*(site.scope.split(".") if site.scope else ()), *own]
         for name in parts:
-            named = (s for s in body if isinstance(s, cst.ClassDef) and s.name.value == name)
+            named = [s for s in body if isinstance(s, cst.ClassDef) and s.name.value == name]
             # A statement above, such as `if`, may have another class of that name.
-            inner = next((s for s in named if self._has(s, site.node)), None)
+            is_sure = len(named) == 1 and self._is_only(name)
+            inner = next((s for s in named if is_sure or self._has(s, site.node)), None)
             if inner is None:
                 break
             body = inner.body.body
@@ -230,6 +239,13 @@ class _Statements:
             replace(one, name=f"{prefix}.{one.name}" if prefix else one.name).key
             for one in outline(code.encode())
         ]
+
+    def _is_only(self, name: str) -> bool:
+        """Whether no other class of the module has a name."""
+        if name not in self._classes:
+            classes = rf"\bclass\s+{re.escape(name)}\b".encode()
+            self._classes[name] = len(re.findall(classes, self._source))
+        return self._classes[name] == 1
 
     def _has(self, parent: cst.ClassDef, node: cst.CSTNode) -> bool:
         if id(parent) not in self._in_class:

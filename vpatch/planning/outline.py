@@ -18,7 +18,7 @@ from vpatch.codemods.trees import first_line, import_of
 from vpatch.planning.names import STATEMENT
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
 # A statement of a module or a class that defines no name.
 _DIGITS = 16
@@ -82,7 +82,9 @@ def outline_of_tree(source: bytes, tree: ast.Module | None) -> list[Definition]:
 
 def dumped(node: ast.AST) -> str:
     """Write syntax as a text that is the same for every layout, docstring and version of Python."""
-    return "".join(_dump(node))
+    parts: list[str] = []
+    _dump(node, parts.append)
+    return "".join(parts)
 
 
 def _of_block(body: Sequence[ast.stmt], prefix: str) -> Iterator[Definition]:
@@ -146,24 +148,25 @@ def _without_definitions(node: ast.stmt) -> ast.AST:
     return emptied
 
 
-def _dump(node: object) -> Iterator[str]:
+def _dump(node: object, write: Callable[[str], None]) -> None:
     if isinstance(node, ast.AST):
-        yield f"({type(node).__name__}"
-        for name, value in ast.iter_fields(node):
-            if name in _LEFT_OUT or value is None or value == []:
+        write(f"({type(node).__name__}")
+        for name in node._fields:
+            value = getattr(node, name, None)
+            if value is None or value == [] or name in _LEFT_OUT:
                 continue
-            yield f" {name}="
+            write(f" {name}=")
             is_body = name == "body" and isinstance(node, (*_FUNCTIONS, ast.ClassDef))
-            yield from _dump(_without_docstring(value) if is_body else value)
-        yield ")"
+            _dump(_without_docstring(value) if is_body else value, write)
+        write(")")
     elif isinstance(node, list):
-        yield "["
+        write("[")
         for item in node:
-            yield from _dump(item)
-            yield ","
-        yield "]"
+            _dump(item, write)
+            write(",")
+        write("]")
     else:
-        yield ascii(node)
+        write(ascii(node))
 
 
 def _without_docstring(body: list[ast.stmt]) -> list[ast.stmt]:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from vpatch.library.patch import Patch
     from vpatch.planning.answers import Answers
-    from vpatch.planning.plan import FindingsFor
+    from vpatch.planning.state import FindingsFor
     from vpatch.source.tree import Pin, Tree
 
 _log = logging.getLogger(__name__)
@@ -37,16 +37,16 @@ def cached_plan(
     to_write: bool,
     findings_for: FindingsFor = "stopping",
     alone: Collection[str] = (),
+    surroundings: bool = False,
     answers: Callable[[], Answers | None] = lambda: None,
-    before: Callable[[], None] = lambda: None,
 ) -> Plan:
     """Return the plan for some patches on a tree, from a file in `folder` where it is there.
 
     A plan that is not `to_write` may have decisions without their changes. For `findings_for`,
-    `alone` and `answers` see `plan`, which alone asks for them. `before` is called before a plan is
-    made anew, which takes seconds.
+    `alone`, `surroundings` and `answers` see `plan`. `answers` is called before a plan is made
+    anew, which takes seconds.
     """
-    key = _key(patches, tree.pin, tree.carried, to_write, findings_for, alone)
+    key = _key(patches, tree.pin, tree.carried, to_write, findings_for, alone, surroundings)
     store = RecordStore(folder)
     if key is None:
         for reason in reasons_to_decide_anew(patches):
@@ -55,12 +55,18 @@ def cached_plan(
         known = _recall(store, key, patches, tree.pin, partial(_pristine, tree))
         if known is not None:
             return known
-    before()
+    known_answers = answers()
     # What is in the cache needs no libcst, which takes 0.3 s to import.
     from vpatch.planning import plan as planning  # noqa: PLC0415
 
     plan = planning.plan(
-        patches, tree, findings_for=findings_for, alone=alone, answers=answers(), remember=True
+        patches,
+        tree,
+        findings_for=findings_for,
+        alone=alone,
+        answers=known_answers,
+        remember=True,
+        surroundings=surroundings,
     )
     if key is not None:
         store.put(
@@ -83,8 +89,22 @@ def kept_plan(
     None where only the tree can tell. That holds for a tree that carries patches, too: its plans
     are kept under their names. The pin decides what a tree carries, so the two never mix.
     """
-    key = _key(patches, pin, (), False, findings_for, alone)  # noqa: FBT003
+    key = _key(patches, pin, (), False, findings_for, alone, False)  # noqa: FBT003
     return None if key is None else _recall(RecordStore(folder), key, patches, pin, lambda _: None)
+
+
+def keep_plan(
+    folder: Path,
+    plan: Plan,
+    patches: Sequence[Patch],
+    *,
+    findings_for: FindingsFor = "stopping",
+    alone: Collection[str] = (),
+) -> None:
+    """Keep a plan of a pristine release, so that `kept_plan` returns it."""
+    key = _key(patches, plan.pin, (), False, findings_for, alone, False)  # noqa: FBT003
+    if key is not None:
+        RecordStore(folder).put(key, rows_of(plan))
 
 
 def reasons_to_decide_anew(patches: Iterable[Patch]) -> list[str]:
@@ -104,6 +124,7 @@ def _key(
     to_write: bool,  # noqa: FBT001
     findings_for: FindingsFor,
     alone: Collection[str],
+    surroundings: bool,  # noqa: FBT001
 ) -> str | None:
     """Name all that a plan follows from; None where a codemod.py may read more than that."""
     identities = [patch.identity for patch in patches]
@@ -116,6 +137,7 @@ def _key(
         "to write": to_write,
         "tell": findings_for,
         "alone": sorted(alone),
+        "surroundings": surroundings,
     }
     return hashlib.sha256(json.dumps(known).encode()).hexdigest()[:32]
 

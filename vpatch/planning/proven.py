@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from vpatch.planning.shape import digest_of_definitions
+from vpatch.planning.shape import digest_of_definitions, in_recipes
 from vpatch.planning.state import State
 
 if TYPE_CHECKING:
@@ -50,6 +50,20 @@ def proof_of(shapes: Shapes, tree: str, release: str) -> ShapeProof:
     return ShapeProof("not asked", f"not asked: {why}{_elsewhere(shapes, tree, known)}")
 
 
+def holds_in(decision: Decision, tree: str) -> bool:
+    """Whether the patch's behaviour test holds in the very release that a tree is."""
+    shape, shapes = decision.shape, decision.patch.shapes
+    if shape is None or shapes is None or shape.release is None:
+        return False
+    results = shapes.behaviour.get(tree, {}).get(shape.release, ())
+    asked = [one for one in results if one.outcome != "not asked"]
+    return bool(asked) and all(
+        (one.outcome, one.state, one.patch_digest)
+        == ("holds", decision.state, decision.patch.digest)
+        for one in asked
+    )
+
+
 def proven_in_recipe(decision: Decision, tree: str) -> str | None:
     """Say how a patch was proven on exactly this code, which a recipe makes; None if it was not.
 
@@ -57,15 +71,15 @@ def proven_in_recipe(decision: Decision, tree: str) -> str | None:
     is absent there is proven by the record alone, as in a release.
     """
     shape, shapes = decision.shape, decision.patch.shapes
-    if shape is None or shapes is None:
+    # Nothing is the same everywhere.
+    if shape is None or shapes is None or not shape.definitions:
         return None
-    code = digest_of_definitions(shape.definitions)
+    around = digest_of_definitions(shape.surroundings or {})
     absent = decision.state is State.ABSENT
     results = [
         (release, one)
-        for release, tests in shapes.in_recipes.get(tree, {}).items()
-        for one in tests
-        if (one.code, one.patch_digest) == (code, decision.patch.digest)
+        for release, one in in_recipes(shape, shapes, tree)
+        if (one.around, one.patch_digest) == (around, decision.patch.digest)
         and (one.state == State.ABSENT) == absent
     ]
     if any(one.outcome == "contradicts" for _, one in results):

@@ -4,14 +4,19 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
+
+from vpatch.planning.code_shape import UNSURE
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from vpatch.library.patch import Patch
-    from vpatch.planning.code_shape import CodeShape
+    from vpatch.planning.code_shape import CodeShape, Sureness
     from vpatch.source.tree import Pin
+
+# Which decisions have findings.
+FindingsFor = Literal["all", "stopping", "none"]
 
 
 class State(StrEnum):
@@ -71,6 +76,8 @@ class Decision:
     shape: CodeShape | None = None
     # How many places the edits change; 0 unless the patch is needed.
     places: int = 0
+    # The files that they change, sorted; also where the changes themselves are not at hand.
+    files: tuple[str, ...] = ()
 
     @property
     def new_shape(self) -> bool:
@@ -78,9 +85,19 @@ class Decision:
         return self.shape is not None and not self.shape.known
 
     @property
-    def differs_from_record(self) -> bool:
-        """Whether the patch is on record, and for other code than this."""
-        return self.new_shape and self.shape is not None and self.shape.is_on_record
+    def sureness(self) -> Sureness | None:
+        """How sure the state is; None where it stops an apply."""
+        return None if self.shape is None else self.shape.sureness
+
+    @property
+    def is_unsure(self) -> bool:
+        """Whether the code, or the code around it, is not as in a release on record."""
+        return self.sureness in UNSURE
+
+    @property
+    def may_be_wrong(self) -> bool:
+        """Whether the patch is on record, and for other code, or with other code around it."""
+        return self.is_unsure and self.shape is not None and self.shape.is_on_record
 
     @property
     def missed(self) -> bool:
@@ -99,13 +116,13 @@ class Plan:
         """What must be settled before anything is applied.
 
         Of patches that were `asked_for`, in a recipe or by name, also those that are missed: to
-        leave one out without a word is how a carried change gets lost. A `strict` run stops at new
-        shapes too.
+        leave one out without a word is how a carried change gets lost. A `strict` run stops at
+        what is unsure too.
         """
         return tuple(
             d
             for d in self.decisions
-            if d.state.stops or (asked_for and d.missed) or (strict and d.new_shape)
+            if d.state.stops or (asked_for and d.missed) or (strict and d.is_unsure)
         )
 
     @property

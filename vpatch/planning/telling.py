@@ -32,7 +32,7 @@ def told_briefly(decision: Decision) -> Iterator[ToldText]:
         yield from findings_told(decision)
     if decision.disagreement:
         yield ToldText(decision.disagreement, warns=True)
-    if decision.shape is not None and decision.differs_from_record:
+    if decision.shape is not None and decision.may_be_wrong:
         yield ToldText(describe_shape(decision.shape), warns=True)
 
 
@@ -45,7 +45,7 @@ def told_in_full(decision: Decision, tree: str) -> Iterator[ToldText]:
     shape, shapes = decision.shape, decision.patch.shapes
     if shape is None:
         return
-    yield ToldText(describe_shape(shape), warns=decision.new_shape)
+    yield ToldText(describe_shape(shape), warns=decision.is_unsure)
     if shape.known and shapes is not None:
         yield ToldText(proof_of(shapes, tree, shape.known[-1]).sentence)
 

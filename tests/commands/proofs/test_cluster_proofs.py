@@ -1,4 +1,4 @@
-"""vpatch test --on: behaviour tests on the nodes of a Ray cluster, with a vLLM of a few files."""
+"""vpatch test --cluster: behaviour tests on nodes of a Ray cluster, with a vLLM of a few files."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def fixture_python(proven):
 
 
 def run(proven, python, cluster, *args, on=None, **options):
-    command = ["test", "name-proj", "--engine", python, "--on", on or cluster.address, *args]
+    command = ["test", "name-proj", "--engine", python, "--cluster", on or cluster.address, *args]
     return proven.run(*command, in_process=False, **options)
 
 

@@ -103,7 +103,7 @@ def test_a_result_is_recorded_and_skipped(proven):
         "1 holds; recorded before: 1\n"
     )
     assert "Running" not in skipped.err
-    assert "Running test_it.py" in proven.run(*RECORD, "--again").err
+    assert "Running test_it.py" in proven.run(*RECORD, "--rerun").err
 
 
 @pytest.mark.parametrize(
@@ -160,7 +160,7 @@ def test_what_a_release_cannot_run_is_declared(proven):
     declare(proven, "    fails-before", f"{more}    fails-before")
     run = proven.run(*RECORD)
     assert "       test_he is not asked: it has no he\n" in run.out
-    (document,) = proven.run(*OWN, "--record", "--again", "--json").json["releases"]
+    (document,) = proven.run(*OWN, "--record", "--rerun", "--json").json["releases"]
     tests = [one["name"] for one in document["runs"]["patched"]["tests"]]
     assert tests == ["test_prefix", "test_head"]  # whose names begin alike
     (entry,) = shapes(proven).behaviour["vllm"]["0.50.0"]
@@ -212,8 +212,8 @@ def test_an_interrupt_loses_no_result(proven):
     ("args", "said"),
     [
         (("--record", "--engine", "cpu"), "--record would have no effect here"),
-        (("--again", "--engine", "cpu", "--vllm", "all"), "--again would have no effect here"),
-        (("--again", "--record"), "--again would have no effect here"),
+        (("--rerun", "--engine", "cpu", "--vllm", "all"), "--rerun would have no effect here"),
+        (("--rerun", "--record"), "--rerun would have no effect here"),
         (("--keep-engines", "2", "--engine", "cpu"), "--keep-engines would have no effect here"),
         (("--evidence-dir", "e", "--engine", "cpu", "--vllm", "all"), "--evidence-dir would have"),
     ],

@@ -79,7 +79,7 @@ def test_why_shows_the_difference(recorded):
     assert "-    def __init__(self, prefix):" in run.out
     assert "+    def __init__(self, prefix, x=0):" in run.out
     known = recorded.run("status", "--vllm", VERSION, "--why", "name-proj")
-    assert "known shape: the code is as in 0.50.0" in known.out
+    assert "on record: this is the archive of 0.50.0; the code is as in 0.50.0" in known.out
     assert "not asked: no behaviour test is recorded" in known.out
 
 
@@ -158,7 +158,7 @@ def test_strict_makes_a_new_shape_a_finding(recorded):
     recorded.run("status", "--vllm", "0.52", *OWN, "--strict", code=1)
     recorded.run("status", "--vllm", VERSION, *OWN, "--strict")
     refused = recorded.run("apply", "--vllm", "0.52", *OWN, "--strict", code=1)
-    assert "nothing was written: 1 patch on a new shape\n" in refused.err
+    assert "nothing was written: 1 patch without a sure state\n" in refused.err
     assert not (recorded.folder / ".vpatch" / "vllm-0.52.0").exists()
     done = recorded.run("apply", "--vllm", "0.52", *OWN)
     assert "new shape: differs from 0.50.0 in Llama.__init__" in done.out
@@ -257,8 +257,8 @@ def test_two_that_record_at_once_lose_nothing(recorded, monkeypatch):
         file.write_text(file.read_text().replace(VERSION, "0.49.0"))
         return found
 
-    read = recording._with_names
-    monkeypatch.setattr(recording, "_with_names", interrupted)
+    read = recording._plan_alone
+    monkeypatch.setattr(recording, "_plan_alone", interrupted)
     run = recorded.run("test", "name-proj", "--record", "--vllm", "0.51.0", in_process=True, code=4)
     assert run.codes == ("library.changed-shapes",)
     assert [s.releases for s in shapes(recorded).shapes["vllm"]] == [("0.49.0",)]

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import shutil
+
 import pytest
 
 from tests.projects import FILES, LLAMA, NAMED, write_tree
@@ -44,6 +46,19 @@ def test_examples_of_the_whole_library(empty):
     count = run.out.count("holds  ")
     assert count >= 9
     assert run.out.splitlines()[-1] == f"{count} of {count} examples hold"
+
+
+@pytest.mark.usefixtures("example")
+def test_examples_of_the_projects_own(project):
+    shutil.rmtree(project.patches / "slow-mode")
+    run = project.run("test", "--no-style")
+    assert run.out == "holds  name-proj  needed-plain\n1 of 1 example holds\n"
+    assert "note: these are the project's own patches; --library adds 2" in run.err
+    run = project.run("test", "--no-style", "--library")
+    assert "holds  mtp-proj-prefix" in run.out
+    assert run.err == ""
+    run = project.run("test", "name-proj", "--library", code=2)
+    assert run.codes == ("cli.unused-option",)
 
 
 def test_a_patch_without_examples(project):

@@ -15,7 +15,9 @@ import pytest
 from tests.commands.status.test_status import OWN
 from tests.documents import page
 from tests.projects import NAME_PROJ, NO_SUCH, VERSION
+from vpatch.commands.bump.text import COLOURS as COLOURS_OF_VERDICTS
 from vpatch.commands.status.table import MARKS, SYMBOLS, matrix_lines
+from vpatch.console.render import COLOURS
 from vpatch.planning.state import State
 from vpatch.source.tree import Pin
 from vpatch.util.wrapping import NO_LIMIT
@@ -24,13 +26,17 @@ MINORS = [0, 0, 0, 1, 2, 2, 3, 4, 5, 5, 6, 7, 7, 8, 9, 10, 11, 12, 13]
 RELEASES = [f"0.{20 + minor}.{MINORS[:n].count(minor)}" for n, minor in enumerate(MINORS)]
 
 
-def decision(patch, state=State.NEEDED, *, new=False, disagreement=None, reason="why"):
+def decision(
+    patch, state=State.NEEDED, *, new=False, disagreement=None, reason="why", sureness=None
+):
     return SimpleNamespace(
         patch=SimpleNamespace(id=patch),
         state=state,
         reason=reason,
         disagreement=disagreement,
-        differs_from_record=new,
+        may_be_wrong=new,
+        new_shape=new,
+        sureness=sureness,
     )
 
 
@@ -172,6 +178,23 @@ def test_the_same_remark_is_printed_once():
         "one in vllm 0.20.0, 0.20.1: declared that it is needed ('>=0.20'), but is absent",
         "two in vllm 0.20.0, 0.20.1: expected 1, found 0",
     ]
+
+
+READ = "versions are read downwards: 0, 20, 0 is 0.20.0"
+
+
+def test_a_terminal_is_told_once_how_versions_are_read():
+    rows = [row(version, decision("one")) for version in RELEASES]
+    assert sum(len(line) > 60 for line in shown(rows, 60)) == 0
+    assert shown(rows, 60).count(READ) == 1
+    assert READ not in shown(rows)
+    of_a_commit = row(None, decision("one"))
+    assert [line for line in shown([of_a_commit], 60) if "downwards" in line] == []
+
+
+def test_no_state_is_dark_blue():
+    """It cannot be read on black."""
+    assert "blue" not in {*COLOURS.values(), *COLOURS_OF_VERDICTS.values()}
 
 
 def on_a_terminal(project, *args):

@@ -124,7 +124,7 @@ def test_status_as_json(project):
     (row,) = project.run("status", "--vllm", VERSION, *OWN, "--json").json["trees"]
     decision = next(d for d in row["decisions"] if d["patch"] == "name-proj")
     assert decision["files"] == [LLAMA]
-    assert decision["findings"][-1]["line"] == 3
+    assert decision["findings"] == []
     keys = {"tree", "version", "ref", "origin", "digest", "recipe", "decisions", "changed"}
     assert set(row) == keys
 
@@ -133,6 +133,13 @@ def test_status_with_a_conflict_ends_with_1(project):
     project.patch("z-tail", NO_SUCH)
     run = project.run("status", "--vllm", VERSION, "--json", code=1)
     assert states(run)[VERSION]["z-tail"] == "conflict"
+    (row,) = run.json["trees"]
+    lines = {one["patch"]: [f["line"] for f in one["findings"]] for one in row["decisions"]}
+    assert lines["z-tail"] == [4, 3]
+    assert lines["name-proj"] == []
+    asked = ("status", "--vllm", VERSION, "--why", "name-proj", "--json")
+    (decision,) = project.run(*asked).json["trees"][0]["decisions"]
+    assert decision["findings"][-1]["line"] == 3
 
 
 def test_status_with_a_wrong_claim_ends_with_1(empty):
@@ -180,10 +187,12 @@ def test_status_of_what_is_known_opens_no_tree(project, opened):
     assert opened == [VERSION, "0.51.0"]
     assert project.run(*asked).out == first.out
     assert len(opened) == 2
-    # A version that an index may mean otherwise is asked for as before.
+    # What an index means by a series is known, too, and JSON says no more where nothing stops.
     project.run("status", "--vllm", "0.51", *OWN)
     project.run(*asked, "--json")
-    assert opened[2:] == ["0.51", VERSION, "0.51.0"]
+    assert len(opened) == 2
+    project.run(*asked, "--why", "name-proj")
+    assert opened[2:] == [VERSION, "0.51.0"]
 
 
 def test_status_of_what_is_not_known_mends_the_tree(project, opened):

@@ -33,7 +33,7 @@ def cores(monkeypatch):
     """The number of cores that status may use."""
 
     def use(number):
-        monkeypatch.setattr(deciding, "_cores", lambda: number)
+        monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(number)))
 
     return use
 

@@ -45,7 +45,7 @@ def run_tests(
     require("engine", "`vpatch test --engine`")
     shown = _Shown(as_json=as_json)
     if isinstance(where, OnCluster):
-        require("ray", "`--on`")
+        require("ray", "`--cluster`")
         # Only these runs need it.
         from vpatch.commands.proofs.cluster import run_proofs_on_cluster  # noqa: PLC0415
 
@@ -69,8 +69,6 @@ class _Shown:
         if one.found is None:
             patch, test, reason = one.patch.id, one.proof.test, one.idle or ""
             self.not_run.append(IdleTestOutput(patch=patch, test=test, reason=reason))
-            if not self.as_json:
-                click.echo(f"not run  {patch}  {test}: {reason}")
             return
         self.failed += bool(one.found.problems)
         self.ran.append(BehaviourTestOutput.model_validate(one))
@@ -82,6 +80,11 @@ class _Shown:
         if self.as_json:
             output = TestOutput.of(behaviour_tests=self.ran, not_run=self.not_run)
             return CommandResult(output, code)
+        reasons: dict[str, list[str]] = {}
+        for one in self.not_run:
+            reasons.setdefault(one.reason, []).append(f"{one.patch}  {one.test}")
+        for reason, tests in reasons.items():
+            click.echo(f"not run  {', '.join(tests)}: {reason}")
         click.echo(holding(len(self.ran) - self.failed, len(self.ran), "behaviour test"))
         return code
 

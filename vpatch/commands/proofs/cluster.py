@@ -1,4 +1,4 @@
-"""The use case `test --engine ... --on`: behaviour tests on the nodes of a cluster."""
+"""The use case `test --engine ... --cluster`: behaviour tests on the nodes of a cluster."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from vpatch.commands.proofs.usecase import (
     proof_plans,
     refuse_idle,
     refuse_other,
+    require_trust_of_tests,
 )
 from vpatch.declare.smoke import Needs
 from vpatch.engine.kinds import KINDS
@@ -31,7 +32,6 @@ from vpatch.runs.node_job import answer_in
 from vpatch.runs.packed_trees import digests_of, packed
 from vpatch.util.scratch import scratch_folder
 from vpatch.workspace.context import exact_release
-from vpatch.workspace.selection import with_required
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -166,6 +166,7 @@ class ClusterProofs:
         asked = self.asked
         # None if only the nodes know it.
         kind = KINDS.get(asked.engine) and asked.engine
+        require_trust_of_tests(self.context, asked.patches, kind)
         for patch in asked.patches:
             proofs = patch.declaration.proof
             if asked.named and all(kind not in {None, one.engine} for one in proofs):
@@ -197,7 +198,6 @@ class ClusterProofs:
             # The nodes open the releases that it compares with.
             alone = proof.model_copy(update={"references": {}})
             plans = proof_plans(context, patch, alone, release, stack)
-            context.require_trust(with_required([*proof.on_top_of, patch.id], context.library))
             refuse_idle(patch, plans.all_after)
             trees = plans.trees()
             changes = [trees.before, trees.after, *(changed for _, changed, _ in trees.plugins)]

@@ -12,19 +12,22 @@ from vpatch.commands.proofs.recipe import RecipeRun, run_on_recipe
 from vpatch.commands.proofs.releases import ReleaseRun, releases_of, run_on_releases
 from vpatch.commands.proofs.style import judge_style
 from vpatch.commands.proofs.usecase import ProofRequest
+from vpatch.console.common_options import library_option, offline_option
+from vpatch.console.completion import PATCH_ID, RECIPE_NAME, RELEASES
 from vpatch.console.options import (
     cluster_options,
     folder_option,
     json_option,
     library_options,
-    offline_option,
 )
 from vpatch.console.output import style
+from vpatch.console.renamed_options import renamed_option
 from vpatch.console.result import CommandResult
 from vpatch.errors import ExitCode, UnusedOptionError
 from vpatch.runs.cluster_options import RunOptions
 from vpatch.util.plural import holding
 from vpatch.workspace.examples import run_examples
+from vpatch.workspace.selection import note_left_out
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -40,7 +43,7 @@ _BOTH = "give --record and --engine as well"
 
 
 @click.command("test")
-@click.argument("ids", nargs=-1, metavar="[PATCH]...")
+@click.argument("ids", nargs=-1, type=PATCH_ID, metavar="[PATCH]...")
 @click.option(
     "--engine",
     metavar="cpu|cuda|PYTHON",
@@ -48,12 +51,14 @@ _BOTH = "give --record and --engine as well"
 )
 @click.option(
     "--vllm",
+    type=RELEASES,
     metavar="VERSION",
     help="Release to test in: one, several with commas, or all  "
     "[default: the one that the test declares; for style, the one that a recipe pins]",
 )
 @click.option(
     "--recipe",
+    type=RECIPE_NAME,
     metavar="NAME",
     help="With --engine, run the tests on what this recipe makes, with all of its patches.",
 )
@@ -63,7 +68,14 @@ _BOTH = "give --record and --engine as well"
     help="Write the code that each patch reads to its shapes.json. With --engine, write the "
     "results of its tests, and skip those on record.",
 )
-@click.option("--again", is_flag=True, help="With --record, run known results again.")
+@library_option
+@renamed_option(
+    "--rerun",
+    "again",
+    old="--again",
+    is_flag=True,
+    help="With --record, run known results again.",
+)
 @click.option("--no-style", is_flag=True, help="Do not run upstream's hooks for format and lint.")
 @click.option(
     "--keep-engines",
@@ -93,17 +105,20 @@ def command(
     record: bool,
     again: bool,
     no_style: bool,
+    with_library: bool,
     as_json: bool,
     **cluster: Any,
 ) -> CommandResult | ExitCode:
-    """Run the examples of all patches, or of the named ones.
+    """Test patches by examples and behaviour tests.
+
+    Without ids, these are the patches of the project, or the library's if it has none of its own.
 
     Each example runs twice, and the second run must change nothing. What your own patches make of
     vLLM must also pass the hooks for format and lint that the release itself has, such as ruff. The
     release is the newest one that a recipe pins for the patch, or those of --vllm.
 
     With --record, read all releases instead, or those of --vllm, and record the code that each
-    patch reads there. vpatch status marks any other code as a new shape.
+    patch reads there. vpatch status marks any other code.
 
     With --engine, run the behaviour tests instead, in a real vLLM. Each test must fail as declared
     on the pristine tree, and pass on the patched tree.
@@ -120,6 +135,8 @@ def command(
     several = record or recipe or vllm == "all" or "," in (vllm or "")
     has_limit = keep_engines is not None
     for option, unused, why, hint in (
+        ("--library", with_library and ids, "beside the ids of patches", "leave it out"),
+        ("--library", with_library and recipe, "beside --recipe", "leave it out"),
         ("--recipe", recipe and not engine, "without --engine", _ENGINE),
         ("--vllm", vllm and recipe, "beside --recipe", "leave it out: the recipe pins a vLLM"),
         ("--record", record and engine and not (vllm or recipe), "here", _ALL),
@@ -127,17 +144,19 @@ def command(
         ("--no-style", no_style and (engine or record), "here", "leave it out"),
         ("--evidence-dir", evidence_dir and not engine, "without --engine", _ENGINE),
         ("--evidence-dir", evidence_dir and several, "here", "give one --vllm, and no --record"),
-        ("--again", again and not (record and engine), "here", _BOTH),
+        ("--rerun", again and not (record and engine), "here", _BOTH),
         ("--keep-engines", has_limit and (recipe or not several), "here", "give --vllm all"),
-        ("--on", on and not engine, "without --engine", _ENGINE),
-        ("--on", on and several, "here", "give one --vllm, and no --record"),
+        ("--cluster", on and not engine, "without --engine", _ENGINE),
+        ("--cluster", on and several, "here", "give one --vllm, and no --record"),
     ):
         if unused:
             raise UnusedOptionError(f"{option} would have no effect {why}", hint=hint)
     if recipe and engine:
         run = run_on_recipe(context, RecipeRun(recipe, engine, ids, record, again))
         return behaviour.show(run, as_json=as_json)
-    chosen = context.library.load_named(ids)
+    library = context.library
+    chosen = library.load_named(ids or (() if with_library else library.in_project))
+    note_left_out(context, library.patches.keys() - {one.id for one in chosen} if not ids else ())
     if record and engine is None:
         releases = releases_of(context, "all" if vllm is None else vllm)
         return shape_text.record(context, chosen, releases, as_json=as_json)
@@ -168,6 +187,7 @@ def _examples(
             for failure in result.failures:
                 click.echo("       " + failure.replace("\n", "\n       "))
         judged = [_print_style(one) for one in styles]
+        _print_not_judged(judged)
         click.echo(holding(len(results) - len(failed), len(results), "example"))
     refused = any(one.failed for one in judged)
     code = ExitCode.FINDINGS if failed or refused else ExitCode.CLEAN
@@ -181,6 +201,15 @@ def _print_style(judged: Style) -> Style:
     for hook in judged.failed:
         click.echo(f"{style('fails', fg='red')}  {place}: {hook.id}")
         click.echo("       " + hook.output.replace("\n", "\n       "))
-    for reason in judged.not_judged:
-        click.echo(f"not judged  {place if judged.release else judged.patch.id}: {reason}")
     return judged
+
+
+def _print_not_judged(styles: Iterable[Style]) -> None:
+    """Print each reason once, with the patches and the releases that it is the reason for."""
+    reasons: dict[tuple[str | None, str], list[str]] = {}
+    for one in styles:
+        for reason in one.not_judged:
+            reasons.setdefault((one.release, reason), []).append(one.patch.id)
+    for (release, reason), ids in reasons.items():
+        place = f"  upstream's style in vLLM {release}" if release else ""
+        click.echo(f"not judged  {', '.join(ids)}{place}: {reason}")

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypedDict
 
 from vpatch.commands.proofs.behaviour_records import (
     digest_of_test,
@@ -39,6 +39,13 @@ if TYPE_CHECKING:
 
 _TREE = "vllm"
 _CURED = (State.APPLIED, State.UPSTREAMED)
+
+
+class DigestsInRecipe(TypedDict):
+    """What tells the code of a recipe again; see `BehaviourInRecipe`."""
+
+    code: str
+    around: str
 
 
 @dataclass(frozen=True)
@@ -85,8 +92,6 @@ def run_on_recipe(context: Context, asked: RecipeRun) -> Generator[ReleaseTest]:
         _refuse_unknown(asked, chosen)
         if asked.record:
             refuse_unrecordable(decision.patch for decision in chosen)
-        # An engine runs what they insert, and the tests.
-        context.require_trust([decision.patch for decision in pinned.plan.decisions], asked.recipe)
         cases: list[tuple[Decision, ReleaseCase]] = []
         for decision in _to_ask(context, asked, chosen, pinned):
             for one in _cases(context, asked, decision, pinned, stack):
@@ -97,8 +102,8 @@ def run_on_recipe(context: Context, asked: RecipeRun) -> Generator[ReleaseTest]:
         if not cases:
             return
         engine = stack.enter_context(open_engine(context, asked.engine, pinned.release))
-        for decision, case in cases:
-            one = run_case(context, case, engine)
+        for number, (decision, case) in enumerate(cases, 1):
+            one = run_case(context, case, engine, f" ({number} of {len(cases)})")
             if asked.record and not _is_alone(decision):
                 entry = _entry(pinned.recipe, decision, one.found)
                 record_in_recipe(context, case.patch, _TREE, case.release, entry)
@@ -108,6 +113,8 @@ def run_on_recipe(context: Context, asked: RecipeRun) -> Generator[ReleaseTest]:
 def _plan_recipe(context: Context, asked: RecipeRun, kind: str, stack: ExitStack) -> _PlannedRecipe:
     jobs = selection.resolve(selection.Request(recipe=asked.recipe), context.library)
     job = next(one for one in jobs if one.spec.tree == _TREE)
+    # An engine runs what they insert, and the tests.
+    context.require_trust(job.patches, asked.recipe)
     tree = stack.enter_context(context.tree(job.spec, job.expected_digest))
     if not isinstance(job.spec, PypiSpec) or tree.pin.version is None:
         raise UsageError(
@@ -117,7 +124,7 @@ def _plan_recipe(context: Context, asked: RecipeRun, kind: str, stack: ExitStack
         )
     plan = planned(context, job.patches, tree, to_write=True)
     refuse_stopping([plan], asked_for=False, strict=job.strict)
-    after = decide_each(context, job.patches, patched_tree(tree, plan))
+    after = decide_each(context, job.patches, patched_tree(tree, plan), surroundings=True)
     return _PlannedRecipe(job.recipe or asked.recipe, plan, after, tree.pin.version, kind)
 
 
@@ -195,11 +202,16 @@ def _is_alone(decision: Decision) -> bool:
 
 def _entry(recipe: str, decision: Decision, result: BehaviourOnRelease) -> BehaviourInRecipe:
     facts = result.model_dump(exclude={"change_digest"})
-    return BehaviourInRecipe(recipe=recipe, code=_code(decision), **facts)
+    return BehaviourInRecipe(recipe=recipe, **digests_in_recipe(decision), **facts)
 
 
-def _code(decision: Decision) -> str:
-    return digest_of_definitions(decision.shape.definitions if decision.shape else {})
+def digests_in_recipe(decision: Decision) -> DigestsInRecipe:
+    """Return the digests of the code that a patch reads in what a recipe makes, and around it."""
+    shape = decision.shape
+    return {
+        "code": digest_of_definitions(shape.definitions if shape else {}),
+        "around": digest_of_definitions((shape.surroundings if shape else None) or {}),
+    }
 
 
 def _record_absent(context: Context, decision: Decision, pinned: _PlannedRecipe) -> None:
@@ -213,7 +225,7 @@ def _record_absent(context: Context, decision: Decision, pinned: _PlannedRecipe)
             recipe=pinned.recipe,
             outcome="not asked",
             state=decision.state,
-            code=_code(decision),
+            **digests_in_recipe(decision),
             patch_digest=decision.patch.digest,
         )
         record_in_recipe(context, decision.patch, _TREE, pinned.release, entry)

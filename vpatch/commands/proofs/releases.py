@@ -18,6 +18,7 @@ from vpatch.commands.proofs.usecase import (
     engine_of_tests,
     no_test,
     proof_plans,
+    require_trust_of_tests,
     why_idle,
 )
 from vpatch.engine.environment import packages_beside, remove_engine
@@ -164,14 +165,13 @@ def run_on_releases(context: Context, asked: ReleaseRun, *, named: bool) -> Gene
             raise no_test(patch, kind)
     if asked.record:
         refuse_unrecordable(asked.patches)
-    below = [name for _, proof in proofs for name in proof.on_top_of]
-    # An engine runs what they insert, and the tests.
-    context.require_trust(with_required([*below, *(p.id for p, _ in proofs)], context.library))
+    require_trust_of_tests(context, asked.patches, kind)
     errors: list[VpatchError] = []
     fresh: list[Path] = []
     try:
-        for release in asked.releases:
-            yield from _on_release(context, asked, proofs, release, errors, fresh)
+        for number, release in enumerate(asked.releases, 1):
+            place = f"release {number} of {len(asked.releases)}"
+            yield from _on_release(context, asked, proofs, release, place, errors, fresh)
     finally:
         _remove_but(fresh, asked.keep_engines, context)
     if errors:
@@ -199,6 +199,7 @@ def _on_release(
     asked: ReleaseRun,
     proofs: Sequence[tuple[Patch, Proof]],
     release: str,
+    place: str,
     errors: list[VpatchError],
     fresh: list[Path],
 ) -> Iterator[ReleaseTest]:
@@ -234,7 +235,9 @@ def _on_release(
             return
         if engine.fresh:
             fresh.append(engine.folder)
-        yield from (_record(context, asked, run_case(context, case, engine)) for case in cases)
+        for number, case in enumerate(cases, 1):
+            count = f" (test {number} of {len(cases)}, {place})"
+            yield _record(context, asked, run_case(context, case, engine, count))
 
 
 def _record(context: Context, asked: ReleaseRun, one: ReleaseTest) -> ReleaseTest:
@@ -279,8 +282,8 @@ def _proof_files(
     return {path: tree.read(path) for path in paths if path is not None}
 
 
-def run_case(context: Context, case: ReleaseCase, engine: Engine) -> ReleaseTest:
-    """Run a test in an engine, and return what it showed."""
+def run_case(context: Context, case: ReleaseCase, engine: Engine, count: str = "") -> ReleaseTest:
+    """Run a test in an engine, and return what it showed; `count` says which one of how many."""
     patch, proof, plans = case.patch, case.proof, case.plans
     beside = packages_beside(engine, proof.packages, context.progress, offline=context.offline)
     released = differing(engine, case.released)
@@ -289,7 +292,7 @@ def run_case(context: Context, case: ReleaseCase, engine: Engine) -> ReleaseTest
             f"this build of {case.release} has another {path}: the release's runs"
         )
     test, trees = context.trust.copy_of(patch.folder), plans.trees(beside)
-    task = context.progress.start(f"Running {proof.test} of {patch.id} in {engine}")
+    task = context.progress.start(f"Running {proof.test} of {patch.id} in {engine}{count}")
     started = time.monotonic()
     try:
         if case.patched_only or case.state is State.UPSTREAMED:

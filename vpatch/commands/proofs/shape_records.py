@@ -8,22 +8,29 @@ from typing import TYPE_CHECKING
 from packaging.version import Version
 
 from vpatch.commands.proofs.behaviour_records import refuse_unrecordable, update
+from vpatch.commands.proofs.decision_records import record_decisions
 from vpatch.errors import UnavailableError, UsageError
-from vpatch.library.shapes import SHAPES, BehaviourOnRelease, KnownShape, Shapes
-from vpatch.planning.footprint import combined, definitions_read, digest_of_changes
+from vpatch.library.shapes import (
+    SHAPES,
+    BehaviourOnRelease,
+    KnownShape,
+    Shapes,
+    Surrounding,
+)
+from vpatch.planning.footprint import digest_of_changes
 from vpatch.planning.plan import plan
 from vpatch.planning.shape import is_part, nameable
 from vpatch.planning.state import Plan, State, overall_changes
-from vpatch.planning.view import View
 from vpatch.source.memory import ChangedTree
 from vpatch.source.spec import parse_vllm
 from vpatch.workspace.examples import example_decisions
 from vpatch.workspace.selection import with_required
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
     from vpatch.library.patch import Patch
+    from vpatch.planning.code_shape import CodeShape
     from vpatch.planning.state import Decision
     from vpatch.source.tree import Tree
     from vpatch.workspace.context import Context
@@ -49,6 +56,8 @@ def record_shapes(
 ) -> Iterator[RecordedShapes]:
     """Read the shapes of releases of vLLM, and write them to shapes.json beside each patch.
 
+    Then `record_decisions` writes what the patches mean for these releases.
+
     Releases that a patch is recorded for already are read again. What is recorded of behaviour
     stays. A release in which the patch conflicts gets no shape.
 
@@ -61,17 +70,32 @@ def record_shapes(
     _tell_of_others(context, [patch for patch in patches if patch not in concerned], concerned)
     wanted = {patch.id: _releases(patch, releases) for patch in concerned}
     read: dict[str, dict[str, Decision]] = {patch.id: {} for patch in concerned}
-    for release in _in_order(release for one in wanted.values() for release in one):
-        asked = [patch for patch in concerned if release in wanted[patch.id]]
-        for patch_id, decision in _decisions(context, asked, release).items():
-            read[patch_id][release] = decision
+    in_order = _in_order(release for one in wanted.values() for release in one)
+    for release in in_order:
+        task = context.progress.start(f"Reading the code of vLLM {release}")
+        asked = [patch.id for patch in concerned if release in wanted[patch.id]]
+        with context.tree(parse_vllm(release)) as tree:
+            for decision in _plan_alone(context, asked, tree, {}):
+                read[decision.patch.id][release] = decision
+        task.done()
     names = {
         patch_id: {n for d in decisions.values() if d.shape for n in nameable(d.shape.definitions)}
         for patch_id, decisions in read.items()
     }
-    whole = _with_names(context, read, names)
+    whole: dict[str, dict[str, _Read]] = {patch.id: {} for patch in concerned}
+    for release in in_order:
+        asked = [patch.id for patch in concerned if release in wanted[patch.id]]
+        task = context.progress.start(f"Reading what is around it in vLLM {release}")
+        with context.tree(parse_vllm(release)) as tree:
+            for decision in _plan_alone(context, asked, tree, names):
+                if decision.shape is not None:
+                    patched = _read_patched(context, decision, names, tree)
+                    one = _Read(decision, decision.shape, patched, tree.pin.digest)
+                    whole[decision.patch.id][release] = one
+        task.done()
     for patch in concerned:
         yield _record(context, patch, read[patch.id], whole[patch.id])
+    record_decisions(context, concerned)
 
 
 def _tell_of_others(context: Context, others: Sequence[Patch], concerned: Sequence[Patch]) -> None:
@@ -103,70 +127,63 @@ def _in_order(releases: Iterable[str]) -> list[str]:
     return sorted(set(releases), key=Version)
 
 
-def _decisions(context: Context, patches: Sequence[Patch], release: str) -> dict[str, Decision]:
-    """What each patch means for a release alone, whatever is recorded."""
-    task = context.progress.start(f"Reading the code of vLLM {release}")
-    with context.tree(parse_vllm(release)) as tree:
-        decided = _plan_alone(context, patches, tree)
-    task.done()
-    asked = {patch.id for patch in patches}
-    return {d.patch.id: d for d in decided if d.patch.id in asked}
+def _plan_alone(
+    context: Context, ids: Sequence[str], tree: Tree, names: Mapping[str, Collection[str]]
+) -> Sequence[Decision]:
+    """What each patch means for a tree alone, whatever is recorded. It reads `names` there too."""
+    every = with_required(ids, context.library)
+    unknown = [replace(p, shapes=_reading(p, names.get(p.id, ()))) for p in every]
+    alone = {patch.id for patch in every}
+    planned = plan(
+        unknown,
+        tree,
+        findings_for="none",
+        alone=alone,
+        answers=context.answers,
+        surroundings=bool(names),
+    )
+    return [decision for decision in planned.decisions if decision.patch.id in ids]
 
 
-def _plan_alone(context: Context, patches: Sequence[Patch], tree: Tree) -> Sequence[Decision]:
-    every = with_required([patch.id for patch in patches], context.library)
-    unknown = [replace(patch, shapes=None) for patch in every]
-    return plan(unknown, tree, findings_for="none", alone={patch.id for patch in every}).decisions
+def _reading(patch: Patch, names: Collection[str]) -> Shapes | None:
+    """A record that makes a patch read some definitions wherever they are, and knows no release."""
+    if not names:
+        return None
+    shape = KnownShape(
+        releases=("0",), state="", variant=None, definitions=dict.fromkeys(sorted(names), "")
+    )
+    return Shapes(patch_digest=patch.digest, shapes={_TREE: (shape,)})
 
 
 @dataclass(frozen=True)
 class _Read:
-    """The definitions of a patch in a release, and in what the patch makes of the release."""
+    """What a patch means for a release, and for what it makes of the release.
 
-    definitions: dict[str, str]
-    patched: dict[str, str]
+    `patched` is None where the patch is not needed, or cannot tell that it was applied.
+    """
 
-
-def _with_names(
-    context: Context,
-    read: Mapping[str, Mapping[str, Decision]],
-    names: Mapping[str, set[str]],
-) -> dict[str, dict[str, _Read]]:
-    """The definitions of each patch in each release, with those that it reads in another one."""
-    by_patch: dict[str, dict[str, _Read]] = {patch_id: {} for patch_id in read}
-    for release in _in_order(release for one in read.values() for release in one):
-        with context.tree(parse_vllm(release)) as tree:
-            view = View(tree)
-            for patch_id, decisions in read.items():
-                decision = decisions.get(release)
-                if decision is not None and decision.shape is not None:
-                    others = definitions_read([], {}, names[patch_id], view)
-                    definitions = combined(others, decision.shape.definitions)
-                    patched = _read_patched(context, decision, names[patch_id], tree)
-                    by_patch[patch_id][release] = _Read(definitions, patched)
-    return by_patch
+    decision: Decision
+    shape: CodeShape
+    patched: CodeShape | None
+    archive: str
 
 
 def _read_patched(
-    context: Context, decision: Decision, names: Iterable[str], tree: Tree
-) -> dict[str, str]:
-    """What the patch reads in the tree that it makes; nothing if it cannot tell that it did."""
+    context: Context, decision: Decision, names: Mapping[str, Collection[str]], tree: Tree
+) -> CodeShape | None:
     if decision.state is not State.NEEDED:
-        return {}
-    ids = {patch.id for patch in with_required([decision.patch.id], context.library)}
+        return None
+    patch_id = decision.patch.id
+    ids = {patch.id for patch in with_required([patch_id], context.library)}
     before = (
         {}
         if len(ids) == 1
-        else overall_changes(Plan(tree.pin, tuple(_plan_alone(context, [decision.patch], tree))))
+        else overall_changes(Plan(tree.pin, tuple(_plan_alone(context, sorted(ids), tree, {}))))
     )
     files = {path: change.after for path, change in {**before, **decision.changes}.items()}
     after = ChangedTree(tree, files, frozenset(ids))
-    again = next(
-        d for d in _plan_alone(context, [decision.patch], after) if d.patch.id == decision.patch.id
-    )
-    if again.state is not State.APPLIED or again.shape is None:
-        return {}
-    return combined(definitions_read([], {}, names, View(after)), again.shape.definitions)
+    (again,) = _plan_alone(context, [patch_id], after, names)
+    return again.shape if again.state is State.APPLIED else None
 
 
 def _record(
@@ -177,8 +194,8 @@ def _record(
 ) -> RecordedShapes:
     examples = list(example_decisions(replace(patch, shapes=None)))
     known: list[KnownShape] = []
-    for release, both in whole.items():
-        shape = _known_shape(read[release], release, both, examples)
+    for release, one in whole.items():
+        shape = _known_shape(release, one, examples)
         same = next((i for i, one in enumerate(known) if _is_same(one, shape)), None)
         if same is None:
             known.append(shape)
@@ -201,9 +218,15 @@ def _record(
             }
             for tree, releases in before.behaviour.items()
         }
-        shapes = {**before.shapes, _TREE: tuple(known)}
+        archives = {release: one.archive for release, one in whole.items()}
         return before.model_copy(
-            update={"patch_digest": patch.digest, "shapes": shapes, "behaviour": behaviour}
+            update={
+                "patch_digest": patch.digest,
+                "shapes": {**before.shapes, _TREE: tuple(known)},
+                "archives": {**before.archives, _TREE: archives},
+                "surroundings": {**before.surroundings, _TREE: _surroundings(whole)},
+                "behaviour": behaviour,
+            }
         )
 
     shapes = update(context, patch, with_shapes)
@@ -211,28 +234,38 @@ def _record(
     return RecordedShapes(patch, shapes, tuple(left_out))
 
 
-def _known_shape(
-    decision: Decision,
-    release: str,
-    both: _Read,
-    examples: Sequence[tuple[str, Decision]],
-) -> KnownShape:
+def _known_shape(release: str, read: _Read, examples: Sequence[tuple[str, Decision]]) -> KnownShape:
+    decision = read.decision
     same = [
         name
         for name, example in examples
         if (example.state, example.variant) == (decision.state, decision.variant)
         if example.shape is not None
         and example.shape.definitions
-        and is_part(example.shape.definitions, both.definitions)
+        and is_part(example.shape.definitions, read.shape.definitions)
     ]
     return KnownShape(
         releases=(release,),
         state=decision.state,
         variant=decision.variant,
-        definitions=both.definitions,
-        patched=both.patched,
+        definitions=dict(read.shape.definitions),
+        patched=dict(read.patched.definitions) if read.patched else {},
         examples=tuple(same),
     )
+
+
+def _surroundings(whole: Mapping[str, _Read]) -> dict[str, dict[str, Surrounding]]:
+    """The definitions around what a patch reads, with the releases that have each digest."""
+    releases: dict[tuple[str, str], tuple[list[str], list[str]]] = {}
+    for release, read in whole.items():
+        for number, shape in enumerate((read.shape, read.patched)):
+            for item in (shape.surroundings or {}).items() if shape else ():
+                releases.setdefault(item, ([], []))[number].append(release)
+    by_key: dict[str, dict[str, Surrounding]] = {}
+    for (key, digest), (pristine, patched) in sorted(releases.items()):
+        both = Surrounding(releases=" ".join(pristine), patched=" ".join(patched))
+        by_key.setdefault(key, {})[digest] = both
+    return by_key
 
 
 def _is_same(one: KnownShape, other: KnownShape) -> bool:

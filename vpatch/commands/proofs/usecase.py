@@ -13,7 +13,7 @@ from vpatch.engine.kinds import KINDS
 from vpatch.engine.overlay import as_released
 from vpatch.errors import UnavailableError, UsageError, VpatchError
 from vpatch.evidence.behaviour import ProofRun, record_of_test
-from vpatch.evidence.collecting import collected
+from vpatch.evidence.collecting import collected, refuse_unwritable
 from vpatch.evidence.store import LOGS, write_evidence
 from vpatch.evidence.subject import subject_trees
 from vpatch.harness.behaviour import Behaviour, ProofPlans, run_behaviour_test
@@ -21,11 +21,11 @@ from vpatch.harness.machine import this_machine
 from vpatch.planning.plan import plan
 from vpatch.planning.state import State
 from vpatch.source.spec import FolderSpec, parse_vllm
-from vpatch.workspace.context import Context, open_engine
+from vpatch.workspace.context import Context, exact_release, open_engine
 from vpatch.workspace.selection import with_required
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from vpatch.declare.patch import Proof
     from vpatch.library.patch import Patch
@@ -161,11 +161,19 @@ def run_proofs(context: Context, asked: ProofRequest) -> Iterator[ProvenTest]:
     for patch in asked.patches:
         if named and all(proof.engine != kind for proof in patch.declaration.proof):
             raise no_test(patch, kind)
+    require_trust_of_tests(context, asked.patches, kind)
+    if asked.root is not None:
+        refuse_unwritable(asked.root)
+    total = sum(one.engine == kind for patch in asked.patches for one in patch.declaration.proof)
+    number = 0
+    for patch in asked.patches:
         for proof in patch.declaration.proof:
             version = asked.vllm or proof.vllm
+            number += proof.engine == kind
             try:
                 refuse_other(proof, kind, version, own)
-                result, folder = run_proof(context, patch, proof, engine, version, asked.root)
+                job = _ProofJob(patch, proof, version, f"{number} of {total}")
+                result, folder = run_proof(context, job, engine, own, asked.root)
             except IdleError as idle:
                 if named and proof.engine == kind:
                     raise
@@ -174,18 +182,43 @@ def run_proofs(context: Context, asked: ProofRequest) -> Iterator[ProvenTest]:
                 yield ProvenTest(patch, proof, kind, version, result, folder)
 
 
+def require_trust_of_tests(context: Context, patches: Iterable[Patch], kind: str | None) -> None:
+    """Refuse to run tests for a kind of engine, before a tree is planned or an engine is made.
+
+    An engine runs the tests, and what their patches insert. None is any kind.
+
+    Raises:
+        UntrustedError: some of it is not trusted; the error lists all of that.
+    """
+    proofs = [(p, proof) for p in patches for proof in p.declaration.proof]
+    proofs = [(patch, proof) for patch, proof in proofs if kind in {None, proof.engine}]
+    below = [name for _, proof in proofs for name in proof.on_top_of]
+    context.require_trust(with_required([*below, *(p.id for p, _ in proofs)], context.library))
+
+
+@dataclass(frozen=True)
+class _ProofJob:
+    """A test to run in a release of vLLM; `count` says which one of how many it is."""
+
+    patch: Patch
+    proof: Proof
+    version: str
+    count: str
+
+
 def run_proof(
-    context: Context, patch: Patch, proof: Proof, engine: str, version: str, root: Path | None
+    context: Context, job: _ProofJob, engine: str, own: Engine | None, root: Path | None
 ) -> tuple[Behaviour, Path | None]:
+    """Run a test. What it would prove is planned first: to make an engine takes minutes."""
+    patch, proof, version = job.patch, job.proof, job.version
     start = datetime.now(UTC)
     with ExitStack() as stack:
-        build = stack.enter_context(open_engine(context, engine, version))
-        if refusal := proof.refusal(build.version):
-            raise IdleError(f"{proof.test} is not for vLLM {build.version}: {refusal}")
+        release = own.version if own is not None else exact_release(context, version)
+        if refusal := proof.refusal(release):
+            raise IdleError(f"{proof.test} is not for vLLM {release}: {refusal}")
         plans = proof_plans(context, patch, proof, version, stack)
-        # An engine runs what they insert, and the test.
-        context.require_trust(with_required([*proof.on_top_of, patch.id], context.library))
         refuse_idle(patch, plans.all_after)
+        build = stack.enter_context(open_engine(context, engine, version))
         beside = packages_beside(build, proof.packages, context.progress, offline=context.offline)
         for path in as_released(build, plans.after):
             context.progress.note(f"this build of {version} has another {path}: the release's runs")
@@ -194,7 +227,8 @@ def run_proof(
         if root is not None:
             collecting = stack.enter_context(collected(root, name, numbered=True))
             workdir, name = collecting.workdir, collecting.name
-        task = context.progress.start(f"Running {proof.test} of {patch.id} in {build}, twice")
+        what = f"Running {proof.test} of {patch.id} in {build}, twice ({job.count})"
+        task = context.progress.start(what)
         try:
             test, logs = context.trust.copy_of(patch.folder), workdir and workdir / LOGS
             result = run_behaviour_test(test, proof, build, plans.trees(beside), logs)
@@ -250,5 +284,5 @@ def refuse_idle(patch: Patch, plans: Sequence[Plan]) -> None:
         pin, decision = idle
         raise IdleError(
             f"{decision.patch.id} is {decision.state} in {pin.label}: {decision.reason}",
-            hint="give a --vllm that needs it; vpatch status --all shows which do",
+            hint="give a --vllm that needs it; vpatch status --vllm all shows which do",
         )

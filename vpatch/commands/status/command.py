@@ -9,24 +9,35 @@ import click
 
 from vpatch.commands.status.usecase import StatusRow, status
 from vpatch.console import render
-from vpatch.console.options import json_option, library_options, source_options, strict_option
+from vpatch.console.completion import PATCH_ID
+from vpatch.console.options import (
+    ALL_RELEASES,
+    every_release_option,
+    json_option,
+    library_options,
+    source_options,
+    strict_option,
+)
 from vpatch.console.result import CommandResult
 from vpatch.errors import ConflictingOptionsError, ExitCode
 from vpatch.planning.telling import told_in_full
 from vpatch.util.wrapping import line_width
 
 if TYPE_CHECKING:
+    from vpatch.planning.state import FindingsFor
     from vpatch.workspace.context import Context
     from vpatch.workspace.selection import Request
 
 
-_ALL = "all"
-
-
 @click.command("status")
 @source_options
-@click.option("--all", "every", is_flag=True, help="Every release of vLLM from 0.20 on.")
-@click.option("--why", metavar="PATCH", help="Show what vpatch looked for and found for one patch.")
+@every_release_option
+@click.option(
+    "--why",
+    type=PATCH_ID,
+    metavar="PATCH",
+    help="Show what vpatch looked for and found for one patch.",
+)
 @strict_option
 @library_options
 @json_option
@@ -39,17 +50,17 @@ def command(
     strict: bool,
     as_json: bool,
 ) -> CommandResult | ExitCode:
-    """Show the state of each patch for one version of vLLM, or for several.
+    """Show the state of each patch in releases of vLLM.
 
-    `--vllm 0.22,0.23` takes several versions, and --all or `--vllm all` takes every release.
+    `--vllm 0.22,0.23` takes several versions, and `--vllm all` takes every release.
     With --recipe as well, vpatch looks only at the patches of the recipe, in its order. This shows
     what an upgrade would mean.
 
     Several versions make a table: a row a patch, a column a version, a letter a state. A terminal
     that is too narrow gets several tables. A pipe or a file gets one for each tree, however wide.
 
-    A question mark means a new shape: the patch is not recorded for exactly this code, so the state
-    may be wrong. --why shows how the code differs from the nearest release that is recorded.
+    A mark behind a letter says how sure the state is: k is a known shape, a is changed around, and
+    ? is a new shape. --why shows how the code differs from the nearest release that is recorded.
 
     Ends with 1 if a patch cannot be applied, or if the code contradicts what a patch declares.
     """
@@ -60,8 +71,9 @@ def command(
     listed = list(dict.fromkeys(request.vllm.split(","))) if request.vllm else [None]
     patches = (why,) if why else request.patches
     asked = replace(request, vllm=None, patches=patches, strict=strict)
-    versions = context.releases() if every or listed == [_ALL] else listed
-    rows = status(context, versions, asked, located=bool(why or as_json), explained=bool(why))
+    versions = context.releases() if every or listed == [ALL_RELEASES] else listed
+    shown: FindingsFor | None = "stopping" if as_json else None
+    rows = status(context, versions, asked, explained=bool(why), findings_for=shown)
     code = ExitCode.FINDINGS if any(row.has_findings for row in rows) else ExitCode.CLEAN
     if as_json:
         from vpatch.commands.status.output import StatusOutput  # noqa: PLC0415 - models load slowly

@@ -21,23 +21,25 @@ if TYPE_CHECKING:
 def shape_diff(context: Context, decision: Decision, tree: Tree) -> Iterator[str]:
     """Yield the lines of unified diffs, from the nearest known release to `tree`.
 
-    Yields nothing for a known shape. If the release cannot be read, the one line says why.
+    Where the code around a known shape changed, it is that code. Yields nothing for a state that is
+    sure. If the release cannot be read, the one line says why.
     """
     shape = decision.shape
-    if shape is None or shape.known or shape.nearest is None or tree.pin.tree != "vllm":
+    nearest = shape.nearest or shape.compared_with if shape else None
+    if shape is None or nearest is None or tree.pin.tree != "vllm":
         return
     try:
-        with context.tree(parse_vllm(shape.nearest)) as other:
+        with context.tree(parse_vllm(nearest)) as other:
             own, theirs = View(tree), View(other)
-            for one in shape.differing:
+            for one in shape.differing or shape.around:
                 path = one.name.partition("::")[0]
                 before = [] if one.kind == "added" else _code(theirs, path, one.name)
                 after = [] if one.kind == "removed" else _code(own, path, one.name)
                 yield from difflib.unified_diff(
-                    before, after, f"{shape.nearest} {one.name}", one.name, lineterm=""
+                    before, after, f"{nearest} {one.name}", one.name, lineterm=""
                 )
     except VpatchError as error:
-        yield f"the code of {shape.nearest} cannot be shown: {error.what}"
+        yield f"the code of {nearest} cannot be shown: {error.what}"
 
 
 def _code(view: View, path: str, key: str) -> list[str]:

@@ -9,7 +9,8 @@ from rich.text import Text
 
 from vpatch.commands.status.usecase import remarks
 from vpatch.console.render import COLOURS
-from vpatch.console.table import Column, legend_lines, table_lines
+from vpatch.console.table import Column, legend_lines, reading_lines, table_lines
+from vpatch.planning.code_shape import Sureness
 from vpatch.planning.state import State
 from vpatch.util.wrapping import wrapped
 
@@ -23,8 +24,10 @@ if TYPE_CHECKING:
 SYMBOLS = dict(zip(State, "NAU.BCT", strict=True))
 MARKS = {
     "!": "! the code contradicts what the patch declares",
-    "*": "* is a new shape, and the code contradicts what the patch declares",
+    "*": "* is unsure, and the code contradicts what the patch declares",
     "?": "? is a new shape: not the code of a recorded release; --why PATCH shows more",
+    "a": "a is changed around: the code of a recorded release, with other code around it",
+    "k": "k is a known shape: the code of a recorded release, and what is around it is the same",
     "~": "~ upstream changed code of the patch since {since}; vpatch bump --diff shows it",
 }
 
@@ -33,6 +36,7 @@ def matrix_lines(rows: Sequence[StatusRow], width: int) -> Iterator[str]:
     """The lines of the tables of patches, the legend and the remarks; see `table_lines`."""
     columns = [Column(row.plan.pin, _cells(row)) for row in rows]
     yield from table_lines(columns, width)
+    yield from reading_lines(columns, width)
     decisions = [d for row in rows for d in row.plan.decisions]
     counts = Counter(d.state for d in decisions)
     present = [(state, symbol) for state, symbol in SYMBOLS.items() if counts[state]]
@@ -60,7 +64,9 @@ def _cells(row: StatusRow) -> dict[str, Text]:
 def _mark(decision: Decision, row: StatusRow) -> str:
     """The most pressing remark on a cell."""
     if decision.disagreement:
-        return "*" if decision.differs_from_record else "!"
-    if decision.differs_from_record:
-        return "?"
-    return "~" if row.changed and decision.patch.id in row.changed else ""
+        return "*" if decision.may_be_wrong else "!"
+    if decision.may_be_wrong:
+        return "?" if decision.new_shape else "a"
+    if row.changed and decision.patch.id in row.changed:
+        return "~"
+    return "k" if decision.sureness is Sureness.KNOWN else ""

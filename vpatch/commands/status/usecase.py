@@ -15,8 +15,7 @@ from vpatch.workspace.plan_pool import plans_for
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from vpatch.planning.plan import FindingsFor
-    from vpatch.planning.state import Decision, Plan
+    from vpatch.planning.state import Decision, FindingsFor, Plan
     from vpatch.workspace.context import Context
 
 
@@ -24,10 +23,11 @@ if TYPE_CHECKING:
 class StatusRow:
     """What the patches mean for one tree.
 
-    `moved` is a recipe that is asked against another vLLM than its own. `strict` says that a new
-    shape is a finding. `diffs` are lines by patch: how a new shape differs from the nearest known
-    one, where that was asked for. `changed` are the patches whose code differs between the recipe's
-    own vLLM, `since`, and this one, and that both need; None without such a comparison.
+    `moved` is a recipe that is asked against another vLLM than its own. `strict` says that a state
+    that is unsure is a finding. `diffs` are lines by patch: how a new shape differs from the
+    nearest known one, or what is around it, where that was asked for. `changed` are the patches
+    whose code differs between the recipe's own vLLM, `since`, and this one, and that both need;
+    None without such a comparison.
     """
 
     plan: Plan
@@ -40,9 +40,9 @@ class StatusRow:
 
     @property
     def has_findings(self) -> bool:
-        """Whether a patch stops an apply, contradicts its claim, or is on a new shape if strict."""
+        """Whether a patch stops an apply, contradicts its claim, or is unsure if strict."""
         return any(
-            d.state.stops or d.disagreement or (self.strict and d.new_shape)
+            d.state.stops or d.disagreement or (self.strict and d.is_unsure)
             for d in self.plan.decisions
         )
 
@@ -52,13 +52,14 @@ def status(
     versions: Sequence[str | None],
     request: selection.Request,
     *,
-    located: bool,
     explained: bool = False,
+    findings_for: FindingsFor | None = None,
 ) -> list[StatusRow]:
     """Decide a request for each version; None means the version that a recipe pins.
 
-    With `located`, the findings have line numbers, and nothing is cached. With `explained`, new
-    shapes come with a diff.
+    With `explained`, all findings have line numbers, new shapes come with a diff, and nothing is
+    cached. Otherwise `findings_for` says which decisions have findings; by default those that stop
+    an apply, where there is one tree, and none of several.
 
     Raises:
         VpatchError: the request names nothing that is there, or a source cannot be read.
@@ -71,16 +72,17 @@ def status(
         asked = replace(request, vllm=version, trees=trees)
         # The question is what the library means for a version, not what a recipe takes of it.
         selections = selection.resolve(asked, context.library, whole_library=True)
+        selection.note_library(context, selections)
         for job in selections if number == 0 else selections[:1]:
             slow |= dict.fromkeys(reasons_to_decide_anew(job.patches))
             jobs.append((job, version is not None))
     for reason in slow:
         context.progress.note(reason)
-    if located or explained:
-        rows = [_located_row(context, job, moved, explained=explained) for job, moved in jobs]
+    if explained:
+        rows = [_explained_row(context, job, moved) for job, moved in jobs]
     else:
         # What a table does not show need not be found.
-        findings_for: FindingsFor = "stopping" if len(jobs) == 1 else "none"
+        findings_for = findings_for or ("stopping" if len(jobs) == 1 else "none")
         plans = plans_for(context, [job for job, _ in jobs], findings_for=findings_for)
         rows = [
             StatusRow(plan, job.recipe, moved, job.strict)
@@ -142,19 +144,12 @@ def remarks(rows: Sequence[StatusRow]) -> list[str]:
     ]
 
 
-def _located_row(
-    context: Context,
-    job: selection.Selection,
-    moved: bool,  # noqa: FBT001
-    *,
-    explained: bool,
-) -> StatusRow:
+def _explained_row(context: Context, job: selection.Selection, moved: bool) -> StatusRow:  # noqa: FBT001
     # What is remembered needs no libcst, which takes 0.3 s to import.
     from vpatch.commands.status.shape_diff import shape_diff  # noqa: PLC0415
     from vpatch.planning.plan import plan as plan_anew  # noqa: PLC0415
 
     with context.tree(job.spec, job.expected_digest) as tree:
         plan = plan_anew(job.patches, tree, findings_for="all", alone=job.alone)
-        explaining = plan.decisions if explained else ()
-        diffs = {d.patch.id: tuple(shape_diff(context, d, tree)) for d in explaining}
+        diffs = {d.patch.id: tuple(shape_diff(context, d, tree)) for d in plan.decisions}
     return StatusRow(plan, job.recipe, moved, job.strict, diffs)

@@ -1,0 +1,1 @@
+"""The code around what a patch reads, with digests of what it means."""
