@@ -24,6 +24,7 @@ KEYS = [
     "modified",
     "aliases",
     "summary",
+    "severity",
     "affected",
     "references",
     "database_specific",
@@ -52,8 +53,8 @@ class Event(Strict):
 
     @model_validator(mode="after")
     def one_version(self):
-        (said,) = self.model_fields_set
-        Version(getattr(self, said))
+        (kind,) = self.model_fields_set
+        Version(getattr(self, kind))
         return self
 
 
@@ -81,8 +82,39 @@ class Reference(Strict):
     url: Annotated[str, StringConstraints(pattern=r"^https://github\.com/\S+$")]
 
 
+class Rating(Strict):
+    type: Literal["CVSS_V3", "CVSS_V4"]
+    score: Annotated[str, StringConstraints(pattern=r"^CVSS:(3\.1|4\.0)(/[A-Z]+:[A-Z])+$")]
+
+
+Text = Annotated[str, StringConstraints(min_length=8, pattern=r"^[^\n]+$")]
+Path = Annotated[str, StringConstraints(pattern=r"^(vllm|csrc|rust)/[\w./-]+\.(py|cuh?|rs|toml)$")]
+Final = Annotated[str, StringConstraints(pattern=r"^0\.\d+\.\d+$")]
+
+
+class Sign(Strict):
+    files: Annotated[list[Path], Field(min_length=1)]
+    defect: Text | None = None
+    fix: Text | None = None
+    first: Final
+    last: Final | None = None
+    fixed: Final | None = None
+    read: Final
+
+    @model_validator(mode="after")
+    def in_order(self):
+        if self.defect is None:
+            assert self.fix is self.last is self.fixed is None
+            return self
+        order = [one for one in (self.first, self.last, self.fixed, self.read) if one]
+        assert self.last
+        assert order == sorted(order, key=Version)
+        return self
+
+
 class Vpatch(Strict):
     not_carried: Sentence
+    sign: Sign | None = None
 
 
 class Specific(Strict):
@@ -98,6 +130,7 @@ class Advisory(Strict):
     modified: Annotated[str, StringConstraints(pattern=r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$")]
     aliases: Annotated[list[Id], Field(min_length=1)] | None = None
     summary: Sentence
+    severity: Annotated[list[Rating], Field(min_length=1)] | None = None
     affected: Annotated[list[Affected], Field(min_length=1)]
     references: Annotated[list[Reference], Field(min_length=1)] | None = None
     database_specific: Specific

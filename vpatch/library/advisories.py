@@ -6,21 +6,32 @@ The format is OSV's (https://ossf.github.io/osv-schema/). GitHub's database and 
 from __future__ import annotations
 
 import re
+import stat
 import zlib
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
-from zipfile import BadZipFile, ZipFile, is_zipfile
+from zipfile import BadZipFile, ZipFile, ZipInfo, is_zipfile
 
 from packaging.utils import canonicalize_name
 from packaging.version import Version
-from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import (
+    AwareDatetime,
+    BaseModel,
+    ConfigDict,
+    Field,
+    JsonValue,
+    ValidationError,
+    model_validator,
+)
 
 from vpatch.errors import UsageError
 from vpatch.library.catalog import installed
-from vpatch.util.untrusted import MEGABYTE, parse_json, read_file
+from vpatch.library.cvss import SEVERITIES, severity_of
+from vpatch.util.untrusted import MEGABYTE, parse_json, plain_path, read_file
 from vpatch.util.validation import first_of
 from vpatch.util.versions import is_number, read_version
+from vpatch.util.visible import visible_line
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -29,12 +40,16 @@ if TYPE_CHECKING:
 _LARGEST = 16 * MEGABYTE
 # What all files of a zip unpack to. The export of osv.dev for PyPI has less.
 _LARGEST_ZIP = 2000 * MEGABYTE
-_NAMES_VLLM = re.compile(rb'"name"\s*:\s*"vllm"', re.IGNORECASE)
+# The same export has a tenth.
+_MOST_FILES = 300_000
+_NAMES_VLLM = re.compile(rb'"name"\s*:\s*"vllm"|github\.com/vllm-project/vllm', re.IGNORECASE)
 _PACKAGE = ("PyPI", "vllm")
 # Ranges of commits need the repository.
 _ECOSYSTEM = "ECOSYSTEM"
+_GIT = "GIT"
+_REPOSITORY = re.compile(r"(https|git)://github\.com/vllm-project/vllm(\.git)?/?", re.IGNORECASE)
 _SHOWN = 60
-SEVERITIES = ("low", "moderate", "high", "critical")
+_FIRST_READ = "0.20.0"
 _OTHER_WORDS = {"medium": "moderate"}
 
 
@@ -50,6 +65,7 @@ class Package(_Osv):
 
 class Range(_Osv):
     type: str
+    repo: str = ""
     events: tuple[dict[str, str], ...]
 
     @model_validator(mode="after")
@@ -84,12 +100,67 @@ class Affected(_Osv):
 
     @property
     def is_vllm(self) -> bool:
-        return (self.package.ecosystem, canonicalize_name(self.package.name)) == _PACKAGE
+        """Whether it is about vLLM: by the name of the package, or of the repository of commits."""
+        if (self.package.ecosystem, canonicalize_name(self.package.name)) == _PACKAGE:
+            return True
+        return any(_REPOSITORY.fullmatch(one.repo) for one in self.ranges)
+
+    @property
+    def has_open_commits(self) -> bool:
+        """Whether a range of commits has no end: then the list of tags is as old as the record."""
+        ends = {"fixed", "last_affected", "limit"}
+        return any(
+            one.type == _GIT and not any(ends & event.keys() for event in one.events)
+            for one in self.ranges
+        )
 
 
 class Reference(_Osv):
     type: str
     url: str
+
+
+class Rating(_Osv):
+    """A severity as a vector of CVSS: `CVSS:3.1/AV:N/...`."""
+
+    type: str
+    score: str
+
+
+class Sign(_Osv):
+    """A line of code by which vpatch sees a defect for which it has no patch.
+
+    Attributes:
+        files: where the line is, by release; one of them is enough.
+        defect: text that the line has. Without it, only the absence of all files says something.
+        fix: text that the files have where the defect is corrected, although they have the line.
+        first: the first release that has the defect, of those that were read; or that has a file.
+        last: the last release that has the defect.
+        fixed: the first release after `last`, where there is one.
+        read: the last release whose code was read; the first is 0.20.0.
+    """
+
+    files: tuple[str, ...]
+    defect: str | None = None
+    fix: str | None = None
+    first: str
+    last: str | None = None
+    fixed: str | None = None
+    read: str
+
+    def was_read(self, version: str) -> bool:
+        """Whether somebody read this release, and wrote down what its code says."""
+        asked = Version(version)
+        is_final = not (asked.is_prerelease or asked.is_postrelease or asked.local)
+        return is_final and Version(_FIRST_READ) <= asked <= Version(self.read)
+
+    def is_defective(self, version: str) -> bool:
+        """Whether the code of a release that was read has the defect, or may have it."""
+        return Version(self.first) <= Version(version) and not self.is_before(version)
+
+    def is_before(self, version: str) -> bool:
+        """Whether the last release with the defect is older."""
+        return self.last is not None and Version(self.last) < Version(version)
 
 
 class Advisory(_Osv):
@@ -101,6 +172,7 @@ class Advisory(_Osv):
     aliases: tuple[str, ...] = ()
     summary: str = ""
     affected: tuple[Affected, ...] = ()
+    severities: tuple[Rating, ...] = Field((), alias="severity")
     references: tuple[Reference, ...] = ()
     database_specific: dict[str, Any] = Field(default_factory=dict)
 
@@ -110,17 +182,34 @@ class Advisory(_Osv):
 
     @property
     def severity(self) -> str | None:
-        """One of `SEVERITIES`; None where the advisory has no word for it."""
+        """One of `SEVERITIES`: the advisory's word, or else the worst of its vectors.
+
+        None where it has neither.
+        """
         word = str(self.database_specific.get("severity", "")).lower()
         word = _OTHER_WORDS.get(word, word)
-        return word if word in SEVERITIES else None
+        if word in SEVERITIES:
+            return word
+        ratings = [severity_of(one.score) for one in self.severities]
+        return max((one for one in ratings if one), key=SEVERITIES.index, default=None)
+
+    @property
+    def own(self) -> dict[str, JsonValue]:
+        """What vpatch's own data says of it; no other database has a say here."""
+        own = self.database_specific.get("vpatch")
+        return own if isinstance(own, dict) else {}
 
     @property
     def not_carried(self) -> str | None:
         """Why vpatch has no patch for it, if vpatch's own data says so."""
-        own = self.database_specific.get("vpatch")
-        reason = own.get("not_carried") if isinstance(own, dict) else None
+        reason = self.own.get("not_carried")
         return reason if isinstance(reason, str) else None
+
+    @property
+    def sign(self) -> Sign | None:
+        """The line that shows the defect, if vpatch's own data has one."""
+        sign = self.own.get("sign")
+        return Sign.model_validate(sign) if sign else None
 
     def is_withdrawn(self, now: datetime) -> bool:
         return self.withdrawn is not None and self.withdrawn <= now
@@ -128,15 +217,17 @@ class Advisory(_Osv):
     def covers(self, version: str) -> bool | None:
         """Whether the advisory claims that a release of vLLM is affected.
 
-        None if it says that of no versions, but only of commits, for example.
+        None if it does not tell: it has commits and no tags, or tags from before this release.
         """
         asked = _version(version)
         ours = [one for one in self.affected if one.is_vllm]
-        listed = [text for one in ours for text in one.versions]
+        # Tags of a repository: v0.23.0.
+        listed = [one for part in ours for one in map(read_version, part.versions) if one]
         ranges = [each for one in ours for each in one.ranges if each.type == _ECOSYSTEM]
-        if not listed and not ranges:
-            return None
-        return asked in map(read_version, listed) or any(one.covers(asked) for one in ranges)
+        if asked in listed or any(one.covers(asked) for one in ranges):
+            return True
+        is_older = any(one.has_open_commits for one in ours) and asked > max(listed, default=asked)
+        return None if is_older or not (listed or ranges) else False
 
 
 @dataclass(frozen=True)
@@ -201,7 +292,7 @@ def _add(result: dict[str, Advisory], new: Advisory) -> None:
 
 
 def _join(old: Advisory, new: Advisory, *, replaces: bool) -> Advisory:
-    own = {"vpatch": old.database_specific["vpatch"]} if old.not_carried else {}
+    own = {"vpatch": old.own} if old.own else {}
     aliases = tuple(sorted((old.names | new.names) - {old.id}))
     if replaces:
         specific = new.database_specific | own
@@ -217,6 +308,7 @@ def _join(old: Advisory, new: Advisory, *, replaces: bool) -> Advisory:
         "modified": text.modified,
         "summary": text.summary or old.summary,
         "affected": old.affected + new.affected,
+        "severities": old.severities + new.severities,
         "references": tuple(dict.fromkeys(old.references + new.references)),
         "database_specific": text.database_specific | own | worst,
     }
@@ -284,10 +376,14 @@ def _unzip(path: Path, where: str) -> Iterator[tuple[bytes, str]]:
     remaining = _LARGEST_ZIP
     try:
         with ZipFile(path) as archive:
-            for member in archive.infolist():
+            members = archive.infolist()
+            if len(members) > _MOST_FILES:
+                raise _wrong(f"has {len(members)} files, and {_MOST_FILES} are read", where)
+            for member in members:
+                name = f"{where}: {visible_line(member.filename)}"
+                _refuse_unsafe(member, name)
                 if not member.filename.endswith(".json"):
                     continue
-                name = f"{where}: {member.filename}"
                 with archive.open(member) as file:
                     content = file.read(min(_LARGEST, remaining) + 1)
                 remaining -= len(content)
@@ -298,6 +394,16 @@ def _unzip(path: Path, where: str) -> Iterator[tuple[bytes, str]]:
     # An encrypted file is a RuntimeError.
     except (BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError) as error:
         raise _wrong(f"is a zip that cannot be read: {error}", where) from error
+
+
+def _refuse_unsafe(member: ZipInfo, where: str) -> None:
+    """Nothing is unpacked; but no database exports such a thing."""
+    if stat.S_ISLNK(member.external_attr >> 16):
+        raise _wrong("is a link", where)
+    try:
+        plain_path(member.filename.removesuffix("/"))
+    except ValueError as error:
+        raise _wrong("leads out of the zip, or has a name that no file can have", where) from error
 
 
 def parse_advisories(content: bytes, where: str) -> list[Advisory]:

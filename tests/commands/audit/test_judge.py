@@ -7,6 +7,7 @@ import pytest
 from tests.commands.audit.cases import (
     CURED,
     ELSEWHERE,
+    GONE,
     HOLE,
     ID,
     OTHER_CURE,
@@ -16,6 +17,8 @@ from tests.commands.audit.cases import (
     plan_of,
     recorded,
 )
+from tests.helpers import tree_of
+from tests.records import surroundings_in
 from vpatch.commands.audit.judge import Status, is_open, judge
 from vpatch.library.shapes import BehaviourInRecipe
 from vpatch.planning.shape import digest_of_definitions
@@ -40,17 +43,24 @@ def test_a_hole_is_shown_where_it_is(patch):
     assert (finding.severity, finding.claimed, finding.remark) == ("high", True, None)
 
 
-@pytest.mark.parametrize(
-    ("code", "tree", "reason"),
-    [
-        (CURED, {"version": "0.24.0"}, "vLLM 0.24.0 has the fix, and this is its code"),
-        # By other means than vpatch: the code is the same.
-        (CURED, {"version": "0.23.0"}, "vLLM 0.24.0 has the fix, and this is its code"),
-    ],
-)
-def test_fixed_needs_proof(patch, code, tree, reason):
-    finding = judged([patch], code, **tree)
-    assert (finding.status, finding.reason[: len(reason)]) == (Status.FIXED, reason)
+def test_upstreams_own_code_is_a_fix(patch):
+    finding = judged([patch], CURED, version="0.24.0")
+    assert finding.status is Status.FIXED
+    basis = "read from 1 definition in 1 file and 0 around these, as in vLLM 0.24.0"
+    assert finding.reason == f"vLLM 0.24.0 has the fix, and this is its code; {basis}"
+    released = judged([patch], CURED, version="0.24.0", released=True)
+    assert released.reason.endswith(
+        "read from 1 definition in 1 file of the archive of vLLM 0.24.0"
+    )
+
+
+@pytest.mark.parametrize(("code", "state"), [(CURED, "upstreamed"), (GONE, "absent")])
+def test_what_contradicts_needed_in_is_to_be_looked_at(patch, code, state):
+    """The release is said to have the defect, and somebody cured it: nobody knows how well."""
+    finding = judged([patch], code, version="0.23.0")
+    claim = f"declared that it is needed in vllm-0.23.0 ('<0.24'), but is {state}"
+    assert (finding.status, finding.remark) == (Status.UNDER_INVESTIGATION, claim)
+    assert finding.reason == f"fix is {state}: {claim}"
 
 
 def test_a_patch_whose_test_holds_is_a_fix(tmp_path):
@@ -63,14 +73,22 @@ def test_a_patch_whose_test_holds_is_a_fix(tmp_path):
 def test_upstreams_own_code_is_a_fix_whoever_put_it_there(tmp_path):
     patch = recorded(fix(tmp_path), outcome=None)
     finding = judged([patch], CURED, carried={"fix"})
-    assert finding.reason == "vLLM 0.24.0 has the fix, and this is its code"
+    assert finding.reason.startswith("vLLM 0.24.0 has the fix, and this is its code; read from")
 
 
 def test_a_cure_that_nobody_tested_is_not_fixed(patch):
     finding = judged([patch], OTHER_CURE)
     assert finding.decisions[0].state is State.UPSTREAMED
     assert finding.status is Status.UNDER_INVESTIGATION
-    assert judged([patch], OTHER_CURE, trust_untested=True).status is Status.FIXED
+
+
+def test_who_trusts_a_cure_that_nobody_tested_does_not_trust_other_code(tmp_path, patch):
+    """A patch without a record rests on its author's word. A record says what the word is about."""
+    trusting = {"version": "0.24.0", "trust_untested": True}
+    assert judged([fix(tmp_path)], OTHER_CURE, **trusting).status is Status.FIXED
+    finding = judged([patch], OTHER_CURE, **trusting)
+    assert finding.status is Status.UNDER_INVESTIGATION
+    assert "; new shape: differs from" in finding.reason
 
 
 @pytest.mark.parametrize("outcome", [None, "contradicts", "not asked"])
@@ -87,11 +105,19 @@ def test_evidence_of_another_edition_of_the_patch_fixes_nothing(patch):
         assert judged([old], code, **tree).status is Status.UNDER_INVESTIGATION
 
 
-def test_code_that_is_not_there(patch):
-    finding = judged([patch], ELSEWHERE, version="0.25.0")
+def test_code_that_is_not_there(tmp_path, patch):
+    finding = judged([patch], ELSEWHERE, version="0.25.0", released=True)
     assert (finding.status, finding.remark) == (Status.NOT_AFFECTED, None)
-    claimed = judged([patch], ELSEWHERE, version="0.23.0")
+    assert finding.reason.endswith("the archive of vLLM 0.25.0 has nothing that the patch reads")
+    other = fix(tmp_path, needed="<0.20")
+    claimed = judged([recorded(other, absent_in="0.23.0")], ELSEWHERE, released=True)
     assert claimed.remark == "the advisory's range has this version; the code does not"
+
+
+def test_code_that_is_nowhere_may_have_another_name(patch):
+    finding = judged([patch], ELSEWHERE, version="0.25.0")
+    assert finding.status is Status.UNDER_INVESTIGATION
+    assert "nothing that the patch is about is there" in finding.reason
 
 
 def test_absent_on_code_that_nobody_checked(tmp_path):
@@ -118,7 +144,7 @@ def test_the_worst_of_several_patches_counts(tmp_path, patch):
 
 def in_recipe(patch, source, **keys):
     """The patch, with a result for this code that a recipe makes of 0.23.0."""
-    carried = () if source == ELSEWHERE else {"fix"}
+    carried = () if source in {ELSEWHERE, GONE} else {"fix"}
     made = judged([patch], source, carried=carried).decisions[0]
     entry = {
         "recipe": "security-0.23.0",
@@ -127,6 +153,9 @@ def in_recipe(patch, source, **keys):
         "outcome": "holds",
         "state": made.state,
         "code": digest_of_definitions(made.shape.definitions),
+        "around": digest_of_definitions(
+            surroundings_in(patch, tree_of({PATH: source}, carried=carried))
+        ),
         "patch_digest": patch.digest,
     }
     found = BehaviourInRecipe.model_validate(entry | keys)
@@ -139,7 +168,7 @@ def test_what_a_recipe_makes_is_fixed_by_a_test_on_exactly_that(patch):
     finding = judged([proven], OTHER_CURE, carried={"fix"})
     assert finding.status is Status.FIXED
     where = "by behaviour on cpu in 0.23.0 with the recipe security-0.23.0"
-    assert finding.reason == f"fix is applied, and its test holds: {where}"
+    assert finding.reason.startswith(f"fix is applied, and its test holds: {where}; read from")
     # The same code without a lock, such as in an environment.
     assert judged([proven], OTHER_CURE).status is Status.FIXED
     other = OTHER_CURE.replace("audit", "log")
@@ -173,16 +202,18 @@ def test_a_test_that_fails_in_a_recipe_outweighs_one_that_holds(patch):
     assert finding.status is Status.UNDER_INVESTIGATION
 
 
-def test_what_a_recipe_makes_of_code_in_which_the_patch_is_absent(patch):
-    assert judged([patch], ELSEWHERE).status is Status.NOT_AFFECTED
+def test_what_a_recipe_makes_of_code_in_which_the_patch_is_absent(tmp_path):
+    patch = recorded(fix(tmp_path, needed="<0.20"))
     shapes = patch.shapes.shapes["vllm"]
     without = patch.shapes.model_copy(update={"shapes": {"vllm": shapes[:2]}})
     unknown = replace(patch, shapes=without)
-    assert judged([unknown], ELSEWHERE).status is Status.UNDER_INVESTIGATION
-    proven = in_recipe(unknown, ELSEWHERE, outcome="not asked", test=None, engine=None)
-    assert judged([proven], ELSEWHERE).status is Status.NOT_AFFECTED
-    wrong = in_recipe(unknown, ELSEWHERE, outcome="not asked", state="applied")
-    assert judged([wrong], ELSEWHERE).status is Status.UNDER_INVESTIGATION
+    assert judged([unknown], GONE).status is Status.UNDER_INVESTIGATION
+    proven = in_recipe(unknown, GONE, outcome="not asked", test=None, engine=None)
+    assert judged([proven], GONE).status is Status.NOT_AFFECTED
+    wrong = in_recipe(unknown, GONE, outcome="not asked", state="applied")
+    assert judged([wrong], GONE).status is Status.UNDER_INVESTIGATION
+    blind = in_recipe(unknown, ELSEWHERE, outcome="not asked", test=None, engine=None)
+    assert judged([blind], ELSEWHERE).status is Status.UNDER_INVESTIGATION
 
 
 def test_an_advisory_without_a_patch_is_never_left_out(patch):
@@ -231,3 +262,17 @@ def test_a_lock_is_no_proof(patch):
     assert finding.status is Status.AFFECTED
     assert finding.reason.startswith("the lock names fix, and the code does not have all of it")
     assert is_open(finding, "high")
+
+
+@pytest.mark.parametrize(
+    ("version", "status"),
+    [
+        ("0.24.0", Status.NOT_AFFECTED),
+        ("0.24.0+cpu", Status.NOT_AFFECTED),
+        ("0.24.1.dev3+g1a2b3c", Status.UNKNOWN),
+    ],
+)
+def test_a_build_between_releases_is_not_judged_by_its_number(version, status):
+    made = plan_of([], HOLE, version=version)
+    (finding,) = judge([advisory()], made)
+    assert (finding.status, finding.claimed) == (status, False)

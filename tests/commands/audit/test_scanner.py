@@ -13,6 +13,7 @@ import pytest
 from tests.commands.audit.mixed import ADVISORIES, APPLIED, AT, CLAIMED, CURED_ONES, VERSION
 from tests.commands.audit.trivy import (
     RUNS_HERE,
+    install_repository,
     scan,
     scan_packages,
     write_database,
@@ -23,6 +24,7 @@ from tests.documents import run
 from vpatch.commands.audit.cyclonedx import cyclonedx
 from vpatch.commands.audit.openvex import openvex
 from vpatch.commands.audit.result import AuditResult
+from vpatch.commands.audit.vex_repository import write_feed
 
 pytestmark = [
     pytest.mark.slow,
@@ -58,7 +60,10 @@ def test_exactly_what_is_cured_disappears(cache, mixed, image, tmp_path):
 
 def test_an_alias_names_the_same_finding(mixed, tmp_path):
     """Databases disagree on the id: one has the CVE, another GitHub's own."""
-    rows = [(max(one.names), one) for one in ADVISORIES.all]
+    rows = [
+        (next((name for name in sorted(one.names) if name.startswith("GHSA-")), one.id), one)
+        for one in ADVISORIES.all
+    ]
     (alias,) = [name for name, one in rows if one.id == APPLIED]
     assert alias.startswith("GHSA-")
     write_database(tmp_path / "cache", rows)
@@ -116,6 +121,22 @@ def test_cyclonedx_is_the_vex_of_its_own_bill_of_materials(cache, mixed, tmp_pat
     document = written(tmp_path, mixed, cyclonedx)
     assert scan(cache, document) == CLAIMED
     assert CLAIMED - scan(cache, document, vex=document) == CURED_ONES
+
+
+@pytest.mark.parametrize("version", [VERSION, f"{VERSION}+vpatch.0123456789ab", "0.22.0"])
+def test_a_repository_hides_what_is_cured_in_its_version(mixed, tmp_path, version):
+    """The patched wheel has a version of its own, and the release keeps its findings."""
+    cache, feed = tmp_path / "cache", tmp_path / "feed"
+    write_database(cache, [(one.id, one) for one in ADVISORIES.all])
+    pin = replace(mixed.plan.pin, kind="pypi")
+    names = (("vllm", f"{VERSION}+vpatch.0123456789ab"),)
+    applied = replace(mixed.plan, pin=pin)
+    wheel = replace(mixed, plan=applied, applied=applied, distributions=names)
+    write_feed(AuditResult(ADVISORIES, (wheel,)), feed, "https://example.com/vex")
+    install_repository(cache, feed)
+    root = write_installed(tmp_path / "root", version)
+    hidden = scan(cache, root) - scan(cache, root, vex="repo")
+    assert hidden == (CURED_ONES if "vpatch" in version else set())
 
 
 def test_a_release_with_all_backports(cache, tmp_path):

@@ -10,6 +10,7 @@ import hashlib
 import io
 import json
 import os
+import shutil
 import struct
 import subprocess
 import sys
@@ -93,6 +94,20 @@ def scan(cache, target, *, vex=None):
     return {one for _, one in found}
 
 
+def install_repository(cache, feed):
+    """Put a VEX repository where Trivy keeps what it downloads, for `vex="repo"`."""
+    folder = cache / "vex/repositories/vpatch"
+    shutil.copytree(feed / "pkg", folder / "0.1/pkg")
+    shutil.copy(feed / "index.json", folder / "0.1")
+    shutil.copy(feed / "vex-repository.json", folder)
+    (folder / "cache.json").write_text("{}")
+    settings = cache / ".trivy/vex"
+    settings.mkdir(parents=True)
+    (settings / "repository.yaml").write_text(
+        "repositories: [{name: vpatch, url: https://example.com/vex, enabled: true}]\n"
+    )
+
+
 def scan_packages(cache, target, *, vex=None):
     """The packages and ids that Trivy reports: of a folder with programs, an image or an SBOM."""
     if target.is_dir():
@@ -102,7 +117,7 @@ def scan_packages(cache, target, *, vex=None):
     else:
         what = ["sbom", target]
     options = ["--offline-scan", "--skip-db-update", "--skip-version-check", "--disable-telemetry"]
-    options += ["--vex", vex] if vex else []
+    options += ["--vex", vex, "--skip-vex-repo-update"] if vex else []
     done = subprocess.run(
         [
             PROGRAM,

@@ -10,13 +10,21 @@ from vpatch.util.extras import require
 from vpatch.util.source_date import source_date_epoch
 
 if TYPE_CHECKING:
+    from vpatch.commands.audit.author import Author
     from vpatch.commands.audit.result import AuditResult
 
-FORMATS = ("openvex", "cyclonedx", "sarif")
+VEX_REPOSITORY = "vex-repository"
+FORMATS = ("openvex", "cyclonedx", "sarif", "markdown")
+# Those that name their author.
+AUTHORED = ("openvex", "cyclonedx", VEX_REPOSITORY)
 
 
-def document_of(result: AuditResult, form: str, date: datetime | None = None) -> str:
+def document_of(
+    result: AuditResult, form: str, date: datetime | None = None, author: Author | None = None
+) -> str:
     """Return an audit in one of `FORMATS`, dated `date` or now, or as SOURCE_DATE_EPOCH says.
+
+    `author` is that of the document; SARIF has none.
 
     Raises:
         UsageError: there is no such format, or SOURCE_DATE_EPOCH is not a number of seconds.
@@ -34,12 +42,16 @@ def document_of(result: AuditResult, form: str, date: datetime | None = None) ->
     if form == "openvex":
         from vpatch.commands.audit.openvex import openvex  # noqa: PLC0415
 
-        return openvex(result, at)
+        return openvex(result, at, author)
     if form == "cyclonedx":
         require("audit", "a CycloneDX document")
         from vpatch.commands.audit.cyclonedx import cyclonedx  # noqa: PLC0415
 
-        return cyclonedx(result, at)
+        return cyclonedx(result, at, author)
+    if form == "markdown":
+        from vpatch.commands.audit.markdown import markdown  # noqa: PLC0415
+
+        return markdown(result)
     from vpatch.commands.audit.sarif import sarif  # noqa: PLC0415
 
     return sarif(result)

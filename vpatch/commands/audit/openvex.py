@@ -14,22 +14,37 @@ if TYPE_CHECKING:
 
     from pydantic import JsonValue
 
+    from vpatch.commands.audit.author import Author
     from vpatch.commands.audit.judge import AuditFinding
     from vpatch.commands.audit.result import AuditedTree, AuditResult
 
 _CONTEXT = "https://openvex.dev/ns/v0.2.0"
 _AUTHOR = "vpatch"
+_ROLE = "Document Creator"
 
 
-def openvex(result: AuditResult, at: datetime) -> str:
+def openvex(result: AuditResult, at: datetime, author: Author | None = None) -> str:
     """Return the document. The same findings at the same time give the same bytes."""
-    statements = [_statement(one, tree) for tree in result.trees for one in tree.stated]
-    content = json.dumps([statements, at.isoformat()], sort_keys=True)
+    statements = [
+        {**statement_of(one), "products": _products(tree)}
+        for tree in result.trees
+        for one in tree.stated
+    ]
+    return document_of_statements(statements, at, author)
+
+
+def document_of_statements(
+    statements: list[dict[str, JsonValue]], at: datetime, author: Author | str | None
+) -> str:
+    """Return a document with these statements."""
+    who = _AUTHOR if author is None else str(author)
+    content = json.dumps([statements, at.isoformat(), who], sort_keys=True)
     digest = hashlib.sha256(content.encode()).hexdigest()
     document = {
         "@context": _CONTEXT,
         "@id": f"https://openvex.dev/docs/public/vex-{digest}",
-        "author": _AUTHOR,
+        "author": who,
+        "role": _ROLE,
         "timestamp": at.isoformat(),
         "version": 1,
         "tooling": f"vpatch {__version__}",
@@ -38,7 +53,8 @@ def openvex(result: AuditResult, at: datetime) -> str:
     return json.dumps(document, indent=2) + "\n"
 
 
-def _statement(finding: AuditFinding, tree: AuditedTree) -> dict[str, JsonValue]:
+def statement_of(finding: AuditFinding) -> dict[str, JsonValue]:
+    """Return what a finding says, of no product yet."""
     advisory = finding.advisory
     vulnerability: dict[str, JsonValue] = {"name": advisory.id}
     if advisory.aliases:
@@ -48,13 +64,13 @@ def _statement(finding: AuditFinding, tree: AuditedTree) -> dict[str, JsonValue]
     status = finding.status
     statement: dict[str, JsonValue] = {
         "vulnerability": vulnerability,
-        "products": _products(tree),
         "status": Status.UNDER_INVESTIGATION if status is Status.UNKNOWN else status,
-        "status_notes": finding.reason,
+        "status_notes": finding.note,
     }
     if status is Status.AFFECTED:
         patches = ", ".join(decision.patch.id for decision in finding.decisions)
-        statement["action_statement"] = f"Apply the patch {patches}."
+        reason = finding.reason[0].upper() + finding.reason[1:]
+        statement["action_statement"] = f"Apply the patch {patches}." if patches else f"{reason}."
     elif status is Status.NOT_AFFECTED:
         # Beside a justification, the first edition of the schema refuses an impact_statement.
         statement["justification"] = "vulnerable_code_not_present"

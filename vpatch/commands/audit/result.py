@@ -2,21 +2,28 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 from packaging.utils import canonicalize_name
 
 from vpatch.commands.audit.judge import Status, is_open
-from vpatch.library.advisories import SEVERITIES
+from vpatch.library.cvss import SEVERITIES
 from vpatch.planning.state import State
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from vpatch.commands.audit.acceptance import UnusedAcceptance
     from vpatch.commands.audit.judge import AuditFinding
+    from vpatch.commands.audit.newer import NewerAdvisories
+    from vpatch.commands.audit.signs import SignReading
+    from vpatch.image.inventory import Inventory
     from vpatch.library.advisories import Advisories
     from vpatch.library.patch import Patch
-    from vpatch.planning.state import Plan
+    from vpatch.planning.state import Finding, Plan
+    from vpatch.source.tree import Pin
 
 
 @dataclass(frozen=True)
@@ -45,7 +52,11 @@ class AuditedTree:
     name and the id of an image. `installed` is the version that an installed vLLM says it has, with
     the part after `+`; None for what is not installed. `distributions` are the names and versions
     under which it is installed, where there are several or the name is another one than that of the
-    tree: a scanner finds each of them.
+    tree: a scanner finds each of them. `declared` is the line of a recipe that pins the tree, below
+    the current folder; None for what is elsewhere, or no recipe. `diffs` are those of carried
+    patches, by id, where they are known. `inventory` has the packages of an image. `readings` are
+    what the code says of advisories that no patch cures. `applied` is the plan that was applied,
+    where what was audited is what it makes.
     """
 
     subject: str
@@ -56,6 +67,11 @@ class AuditedTree:
     image: tuple[str, str] | None = None
     installed: str | None = None
     distributions: tuple[tuple[str, str], ...] = ()
+    declared: Finding | None = None
+    diffs: Mapping[str, str] = field(default_factory=dict)
+    inventory: Inventory | None = None
+    readings: Mapping[str, SignReading] = field(default_factory=dict)
+    applied: Plan | None = None
 
     @property
     def packages(self) -> list[ScannedPackage]:
@@ -72,29 +88,42 @@ class AuditedTree:
 
     @property
     def curable(self) -> list[str]:
-        """The ids of the patches that would cure what is open, in order."""
-        decisions = (decision for finding in self.findings for decision in finding.decisions)
+        """The ids of the patches that would cure what is open and not accepted, in order."""
+        findings = (finding for finding in self.findings if not finding.is_accepted)
+        decisions = (decision for finding in findings for decision in finding.decisions)
         return sorted({one.patch.id for one in decisions if one.state is State.NEEDED})
 
     @property
     def stated(self) -> list[AuditFinding]:
         """The findings that a document for scanners has.
 
-        Left out is an advisory that vpatch has no patch for and whose range does not have the
-        version: nobody has read the code, and no scanner reports it.
+        Left out is an advisory whose range does not have the version, unless the code was read: no
+        scanner reports it.
         """
-        return [
-            one for one in self.findings if one.decisions or one.status is not Status.NOT_AFFECTED
-        ]
+        return [one for one in self.findings if _is_stated(one, self.plan.pin)]
+
+
+def _is_stated(finding: AuditFinding, pin: Pin) -> bool:
+    if finding.decisions or finding.status is not Status.NOT_AFFECTED:
+        return True
+    return finding.reading is not None and finding.reading.is_on_record(pin)
 
 
 @dataclass(frozen=True)
 class AuditResult:
-    """One audited tree for each that was asked for."""
+    """One audited tree for each that was asked for, and the entries that accept nothing there.
+
+    `newer` are the advisories that `--update` took; None if it took none. They are in `advisories`.
+    """
 
     advisories: Advisories
     trees: tuple[AuditedTree, ...]
+    unused_accepted: tuple[UnusedAcceptance, ...] = ()
+    newer: NewerAdvisories | None = None
 
     def has_open(self, least: str = SEVERITIES[0]) -> bool:
-        """Whether an advisory of at least a severity affects a tree, and nothing cures it there."""
+        """Whether an advisory of at least a severity affects a tree.
+
+        What cures it there, or an entry of the project that accepts it, takes it out.
+        """
         return any(is_open(one, least) for tree in self.trees for one in tree.findings)

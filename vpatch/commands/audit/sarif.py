@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 from typing import TYPE_CHECKING
+from urllib.parse import quote
 
 from vpatch import __version__
-from vpatch.commands.audit.judge import Status
+from vpatch.commands.audit.judge import OPEN, Status
 
 if TYPE_CHECKING:
     from pydantic import JsonValue
@@ -20,7 +21,6 @@ _SCHEMA = (
 )
 # GitHub reads these as the severity of an alert.
 _SCORES = {"low": "3.0", "moderate": "5.5", "high": "8.0", "critical": "9.5"}
-_OPEN = (Status.AFFECTED, Status.UNDER_INVESTIGATION, Status.UNKNOWN)
 
 
 def sarif(result: AuditResult) -> str:
@@ -29,7 +29,7 @@ def sarif(result: AuditResult) -> str:
         (finding, tree)
         for tree in result.trees
         for finding in tree.stated
-        if finding.status in _OPEN
+        if finding.status in OPEN
     ]
     rules = {finding.advisory.id: finding for finding, _ in findings}
     driver = {
@@ -66,19 +66,36 @@ def _result(finding: AuditFinding, tree: AuditedTree, rules: list[str]) -> dict[
     installed = ", ".join(map(str, tree.packages)) if tree.installed or tree.distributions else ""
     subject = f"{tree.subject} (installed: {installed})" if installed else tree.subject
     text = f"{subject}: {finding.status.replace('_', ' ')}. {finding.reason}"
+    if finding.accepted is not None and finding.accepted.expired:
+        text = f"{text}; it {finding.accepted.sentence}"
     places: list[JsonValue] = [_location(one) for one in finding.places]
-    return {
+    # A code host shows a place in its own repository. The places in vLLM are beside that.
+    first: list[JsonValue] = [] if tree.declared is None else [_location(tree.declared)]
+    entry: dict[str, JsonValue] = {
         "ruleId": finding.advisory.id,
         "ruleIndex": rules.index(finding.advisory.id),
         "level": level,
         "message": {"text": text},
         "properties": {"packages": [one.purl for one in tree.packages]},
-        **({"locations": places} if places else {}),
+        # As SARIF asks: all results have this key, or none has it.
+        "suppressions": _suppressions(finding),
     }
+    if first or places:
+        entry["locations"] = first or places
+    if first and places:
+        entry["relatedLocations"] = places
+    return entry
+
+
+def _suppressions(finding: AuditFinding) -> list[JsonValue]:
+    if finding.accepted is None or finding.accepted.expired:
+        return []
+    words = finding.accepted.sentence
+    return [{"kind": "external", "status": "accepted", "justification": words}]
 
 
 def _location(place: Finding) -> dict[str, JsonValue]:
-    physical: dict[str, JsonValue] = {"artifactLocation": {"uri": place.path}}
+    physical: dict[str, JsonValue] = {"artifactLocation": {"uri": quote(str(place.path))}}
     if place.line is not None:
         physical["region"] = {"startLine": place.line}
     return {"physicalLocation": physical, "message": {"text": place.what}}

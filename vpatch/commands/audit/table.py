@@ -8,16 +8,19 @@ from typing import TYPE_CHECKING
 
 import click
 
-from vpatch.commands.audit.judge import Status
+from vpatch.commands.audit.judge import OPEN, Status
 from vpatch.console.output import secho
 from vpatch.util.plural import counted
+from vpatch.util.visible import visible_line
 from vpatch.util.wrapping import line_width, wrapped
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from pathlib import Path
 
     from vpatch.commands.audit.judge import AuditFinding
     from vpatch.commands.audit.result import AuditedTree, AuditResult
+    from vpatch.commands.audit.vex_repository import Feed
 
 COLOURS = {
     Status.AFFECTED: "red",
@@ -27,10 +30,9 @@ COLOURS = {
     Status.NOT_AFFECTED: "bright_black",
 }
 SYMBOLS = dict(zip(Status, "AI?F.", strict=True))
-# Those that need a look are told one by one.
-_TOLD = (Status.AFFECTED, Status.UNDER_INVESTIGATION, Status.UNKNOWN)
 _SHOWN = 3
 _SEVERITY = 8
+_DIGEST = len("sha256:") + 12
 # For output that no terminal shows.
 _WIDE = 100
 
@@ -40,27 +42,63 @@ def print_audit(result: AuditResult) -> None:
     width = line_width(_WIDE)
     if len(result.trees) == 1:
         _print_tree(result.trees[0], width)
-    else:
+    elif result.trees:
         _print_matrix(result.trees)
-    advisories = result.advisories
-    days = advisories.age(datetime.now(UTC))
-    count = counted(len(advisories.all), "advisory")
-    newest = f"the newest is of {advisories.as_of:%Y-%m-%d}, {counted(days, 'day')} ago"
-    click.echo(f"{count}; {newest}")
+    for unused in result.unused_accepted:
+        entry = unused.acceptance
+        _print_wrapped(f"{entry.where}: {entry.id} is accepted, and {unused.why}", width, 2)
+    _print_wrapped(_coverage(result), width, 2)
+
+
+def print_feed(feed: Feed, folder: Path) -> None:
+    """Print what a feed has now."""
+    statements = sum(len(one.statements) for one in feed.products)
+    click.echo(f"{folder}: {counted(statements, 'statement')} on {_versions(len(feed.products))}")
+    if feed.url is None:
+        click.echo("next: give --url URL, so that vex-repository.json names where you publish it")
+    else:
+        click.echo(f"next: publish it at {feed.url}")
+
+
+def _versions(number: int) -> str:
+    return counted(number, "version of vLLM") if number == 1 else f"{number} versions of vLLM"
+
+
+def _coverage(result: AuditResult) -> str:
+    """What the data covers, and how old it is. It never sounds complete."""
+    advisories, newer = result.advisories, result.newer
+    now = datetime.now(UTC)
+    age = f"{advisories.as_of:%Y-%m-%d}, {counted(advisories.age(now), 'day')} ago"
+    count = f"{counted(len(advisories.all), 'advisory')}, the newest of {age}"
+    if newer is None:
+        return f"{count}: a selection from public copies; vpatch audit --update takes osv.dev's"
+    taken = counted(max(0, (now - newer.taken).days), "day")
+    source = f"{visible_line(newer.source)}, taken {taken} ago ({newer.digest[:_DIGEST]})"
+    return f"{count}: a selection from public copies, and {source}; others may exist"
 
 
 def _print_tree(tree: AuditedTree, width: int) -> None:
     counts = Counter(finding.status for finding in tree.findings)
-    summary = ", ".join(f"{counts[status]} {_words(status)}" for status in Status if counts[status])
-    secho(tree.subject, bold=True, nl=False)
-    click.echo(f"  {summary}")
+    accepted = Counter(finding.status for finding in tree.findings if finding.is_accepted)
+    summary = ", ".join(
+        f"{counts[status]} {_words(status)}"
+        + (f" ({accepted[status]} accepted)" if accepted[status] else "")
+        for status in Status
+        if counts[status]
+    )
+    first, *rest = wrapped(f"{tree.subject}  {summary}", width, hanging=2)
+    # A long path may not fit on the line.
+    subject = tree.subject if first.startswith(tree.subject) else ""
+    secho(subject, bold=True, nl=False)
+    click.echo("\n".join([first.removeprefix(subject), *rest]))
     for status in Status:
         findings = [finding for finding in tree.findings if finding.status is status]
         if not findings:
             continue
-        if status in _TOLD:
+        # Those that need a look are told one by one.
+        if status in OPEN:
             secho(_words(status), fg=COLOURS[status])
-            for finding in findings:
+            for finding in sorted(findings, key=lambda one: one.is_accepted):
                 _print_finding(finding, width)
             continue
         names = ", ".join(f"{one.advisory.id}{'*' * bool(one.remark)}" for one in findings)
@@ -77,7 +115,7 @@ def _print_finding(finding: AuditFinding, width: int) -> None:
     severity = finding.severity or "-"
     line = f"  {finding.advisory.id:<19}  {severity:<{_SEVERITY}}  {finding.advisory.summary}"
     _print_wrapped(line, width, 33)
-    if not finding.places:
+    if not (finding.places and finding.decisions):
         _print_wrapped(f"    {finding.reason}", width, 4)
     for place in finding.places[:_SHOWN]:
         _print_wrapped(f"    {place.where}: {place.what}", width, 6)
@@ -85,6 +123,8 @@ def _print_finding(finding: AuditFinding, width: int) -> None:
         click.echo(f"    and {counted(len(finding.places) - _SHOWN, 'more place')}")
     if finding.remark:
         _print_wrapped(f"    {finding.remark}", width, 4)
+    if finding.accepted is not None:
+        _print_wrapped(f"    {finding.accepted.sentence}", width, 4)
 
 
 def _print_wrapped(text: str, width: int, indent: int) -> None:
@@ -96,18 +136,42 @@ def _print_matrix(trees: Sequence[AuditedTree]) -> None:
     # rich's tables load slowly.
     from rich.text import Text  # noqa: PLC0415
 
-    from vpatch.console.table import Column, legend_lines, table_lines  # noqa: PLC0415
+    from vpatch.console.table import (  # noqa: PLC0415
+        Column,
+        legend_lines,
+        reading_lines,
+        table_lines,
+    )
 
     width = line_width()
-    cell = {status: Text(SYMBOLS[status], style=COLOURS[status]) for status in Status}
+    every = [finding for tree in trees for finding in tree.findings]
     columns = [
-        Column(tree.plan.pin, {one.advisory.id: cell[one.status] for one in tree.findings})
+        Column(tree.plan.pin, {one.advisory.id: Text(*_cell(one)) for one in tree.findings})
         for tree in trees
     ]
-    counts = Counter(finding.status for tree in trees for finding in tree.findings)
-    legend = [Text.assemble(cell[s], f" {_words(s)} {counts[s]}") for s in Status if counts[s]]
-    for line in (*table_lines(columns, width), *legend_lines(legend, width)):
-        click.echo(line)
+    counts = Counter((finding.status, finding.is_accepted, *_cell(finding)) for finding in every)
+    legend = [
+        Text.assemble((symbol, style), f" {_words(status)}{' (accepted)' * accepted} {count}")
+        for (status, accepted, symbol, style), count in sorted(
+            counts.items(), key=lambda item: (list(Status).index(item[0][0]), item[0][1])
+        )
+    ]
+    parts = (
+        table_lines(columns, width),
+        reading_lines(columns, width),
+        legend_lines(legend, width),
+    )
+    for part in parts:
+        for line in part:
+            click.echo(line)
+
+
+def _cell(finding: AuditFinding) -> tuple[str, str]:
+    """The symbol of a finding and its colour; what is accepted is not in capitals."""
+    symbol = SYMBOLS[finding.status]
+    if finding.is_accepted:
+        symbol = {"?": "u"}.get(symbol, symbol.lower())
+    return symbol, COLOURS[finding.status]
 
 
 def _words(status: Status) -> str:

@@ -2,22 +2,30 @@
 
 from __future__ import annotations
 
+import os
 import re
 from contextlib import closing
 from dataclasses import dataclass, replace
 from email.parser import BytesHeaderParser
 from itertools import product
-from pathlib import PurePosixPath
+from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
+from packaging.utils import canonicalize_name
 from packaging.version import Version
 
+from vpatch.checkout.new_lock import build_version
+from vpatch.commands.audit.acceptance import accept_findings, find_unused, read_accepted
 from vpatch.commands.audit.advisories import named_advisories
 from vpatch.commands.audit.documents import document_of
 from vpatch.commands.audit.judge import judge
+from vpatch.commands.audit.newer import newer_advisories, take_newer
+from vpatch.commands.audit.pedigree import diffs_of
 from vpatch.commands.audit.result import AuditedTree, AuditResult
+from vpatch.commands.audit.signs import read_signs, recorded_signs
 from vpatch.errors import UsageError, VpatchError
 from vpatch.library.advisories import shipped_advisories, with_newer
+from vpatch.planning.state import Finding
 from vpatch.source.memory import MemoryTree
 from vpatch.source.spec import FolderSpec, PypiSpec, parse_vllm
 from vpatch.source.tree import LOCK_FILE, Pin, Tree
@@ -26,16 +34,21 @@ from vpatch.util.untrusted import LARGEST_FILE, read_file
 from vpatch.util.visible import visible
 from vpatch.workspace import selection
 from vpatch.workspace.checkout import refuse_stopping
+from vpatch.workspace.locked_plan import lock_of_selection
 from vpatch.workspace.plan_pool import plans_for
 from vpatch.workspace.plans import decide_each, patched_tree, planned
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
-    from pathlib import Path
 
+    from vpatch.commands.audit.author import Author
+    from vpatch.commands.audit.signs import SignReading
     from vpatch.docker.container import Container
+    from vpatch.image.inventory import Inventory
+    from vpatch.library.advisories import Advisory
     from vpatch.library.patch import Patch
     from vpatch.planning.state import Plan
+    from vpatch.source.entry import CachedTree
     from vpatch.workspace.context import Context
 
 _BYTECODE = "__pycache__"
@@ -60,6 +73,8 @@ class AuditRequest:
             the shipped ones.
         trust_untested: whether a patch cures even if no behaviour test ran on exactly this code.
         every: whether every release of vLLM from 0.20 on is meant.
+        with_packages: whether to list the other packages of an image, which runs its Python.
+        for_feed: whether a recipe is named as its wheels are.
     """
 
     versions: tuple[str, ...] = ()
@@ -70,6 +85,17 @@ class AuditRequest:
     advisories: str | None = None
     trust_untested: bool = False
     every: bool = False
+    with_packages: bool = False
+    for_feed: bool = False
+
+    @property
+    def _things(self) -> tuple[object, ...]:
+        return (self.versions, self.every, self.recipe, self.checkout, self.python, self.image)
+
+    @property
+    def names_something(self) -> bool:
+        """Whether there is something to audit."""
+        return any(self._things)
 
     def refuse_conflicts(self) -> None:
         """Refuse to audit nothing, or several things.
@@ -77,11 +103,10 @@ class AuditRequest:
         Raises:
             UsageError: it is so.
         """
-        things = (self.versions, self.every, self.recipe, self.checkout, self.python, self.image)
-        if sum(map(bool, things)) != 1:
+        if sum(map(bool, self._things)) != 1:
             raise UsageError(
                 "audit takes one thing to read",
-                hint="give one of --vllm, --all, --recipe, --checkout, --python and --image",
+                hint="give one of --vllm, --recipe, --checkout, --python and --image",
                 code="cli.wrong-usage",
             )
 
@@ -91,67 +116,106 @@ def audit(context: Context, request: AuditRequest) -> AuditResult:
 
     Raises:
         UsageError: the request names nothing, several things, or what is not there; or the
-            advisories cannot be read.
+            advisories cannot be read; or accepted-advisories.yaml is wrong.
         UnavailableError: advisories are to be downloaded, and the server does not answer.
         VpatchError: a source, an environment or an image cannot be read.
     """
     request.refuse_conflicts()
+    accepted = read_accepted(context.project)
+    newer = newer_advisories()
     advisories = shipped_advisories()
+    if newer is not None:
+        advisories = with_newer(advisories, newer.advisories)
     if request.advisories is not None:
         advisories = with_newer(advisories, named_advisories(context, request.advisories))
         for note in advisories.notes:
             context.progress.note(visible(note))
-    audited = _audit_all(context, request, _resolving(context))
-    trees = tuple(
+    audited = _audit_all(context, request, _resolving(context), advisories.all)
+    judged = (
         replace(
             one,
             findings=judge(
                 advisories.all,
                 one.plan,
                 locked={patch.id for patch in one.carried},
+                readings=one.readings,
                 trust_untested=request.trust_untested,
             ),
         )
         for one in audited
     )
-    return AuditResult(advisories, trees)
+    trees = tuple(accept_findings(one, accepted) for one in judged)
+    return AuditResult(advisories, trees, tuple(find_unused(trees, accepted)), newer)
+
+
+def update(context: Context, name: str | None) -> AuditResult:
+    """Take newer advisories into the user's folder; see `take_newer`. No tree is read."""
+    newer = take_newer(context, name)
+    advisories = with_newer(shipped_advisories(), newer.advisories)
+    for note in advisories.notes:
+        context.progress.note(visible(note))
+    return AuditResult(advisories, (), newer=newer)
 
 
 def _audit_all(
-    context: Context, request: AuditRequest, patches: Sequence[Patch]
+    context: Context,
+    request: AuditRequest,
+    patches: Sequence[Patch],
+    advisories: Sequence[Advisory],
 ) -> Iterable[AuditedTree]:
     if request.versions or request.every:
         versions = context.releases() if request.every else dict.fromkeys(request.versions)
-        return _releases(context, list(versions), patches)
+        return _releases(context, list(versions), patches, advisories)
     if request.recipe is not None:
-        return [_recipe(context, request.recipe, patches)]
+        for_feed = request.for_feed
+        return [_recipe(context, request.recipe, patches, advisories, for_feed=for_feed)]
     if request.checkout is not None:
-        return [_checkout(context, request.checkout, patches)]
+        return [_checkout(context, request.checkout, patches, advisories)]
     if request.python is not None:
-        return [_environment(context, request.python, patches)]
-    return [_image(context, str(request.image), patches)]
+        return [_environment(context, request.python, patches, advisories)]
+    image = str(request.image)
+    return [_image(context, image, patches, advisories, with_packages=request.with_packages)]
 
 
 def _releases(
-    context: Context, versions: Sequence[str], patches: Sequence[Patch]
+    context: Context,
+    versions: Sequence[str],
+    patches: Sequence[Patch],
+    advisories: Sequence[Advisory],
 ) -> list[AuditedTree]:
     root = context.library.folder
     jobs = [selection.Selection(parse_vllm(one, root), tuple(patches)) for one in versions]
     if len(jobs) == 1:
         with context.tree(jobs[0].spec) as tree:
             plans = [decide_each(context, patches, tree)]
+            readings = [read_signs(advisories, tree, patches)]
     else:
         # What a table does not show need not be found.
         plans = plans_for(context, jobs, findings_for="none", each_alone=True)
+        readings = [
+            _readings(context, job, plan, advisories) for job, plan in zip(jobs, plans, strict=True)
+        ]
     return [
         AuditedTree(
             _label(plan),
             plan,
             carried=_carried_by(context, job),
             next_options=("--vllm", version, "--security", "all"),
+            readings=reading,
         )
-        for version, job, plan in zip(versions, jobs, plans, strict=True)
+        for version, job, plan, reading in zip(versions, jobs, plans, readings, strict=True)
     ]
+
+
+def _readings(
+    context: Context, job: selection.Selection, plan: Plan, advisories: Sequence[Advisory]
+) -> dict[str, SignReading]:
+    """What the code says; a release on record need not be fetched for that."""
+    recorded = recorded_signs(advisories, plan.pin, job.patches)
+    if recorded is not None:
+        return recorded
+    with context.tree(job.spec) as tree:
+        return read_signs(advisories, tree, job.patches)
 
 
 def _carried_by(context: Context, job: selection.Selection) -> tuple[Patch, ...]:
@@ -162,7 +226,14 @@ def _carried_by(context: Context, job: selection.Selection) -> tuple[Patch, ...]
         return _known(context, tree.carried)
 
 
-def _recipe(context: Context, recipe: str, patches: Sequence[Patch]) -> AuditedTree:
+def _recipe(
+    context: Context,
+    recipe: str,
+    patches: Sequence[Patch],
+    advisories: Sequence[Advisory],
+    *,
+    for_feed: bool,
+) -> AuditedTree:
     """Audit what `vpatch apply --recipe` would write."""
     request = selection.Request(recipe=recipe)
     job = next(
@@ -171,15 +242,52 @@ def _recipe(context: Context, recipe: str, patches: Sequence[Patch]) -> AuditedT
     with context.tree(job.spec, job.expected_digest) as tree:
         plan = planned(context, job.patches, tree, to_write=True)
         refuse_stopping([plan], asked_for=False, strict=job.strict)
-        audited = _audit(context, patches, patched_tree(tree, plan), f"recipe {recipe}: ")
-    return replace(audited, next_options=("--recipe", recipe, "--security", "all"))
+        patched = patched_tree(tree, plan)
+        audited = _audit(context, patches, advisories, patched, f"recipe {recipe}: ")
+        audited = replace(audited, diffs=diffs_of(plan), applied=plan)
+        if for_feed:
+            audited = replace(audited, distributions=_wheels(context, job, tree, plan))
+    options = ("--recipe", recipe, "--security", "all")
+    return replace(audited, next_options=options, declared=_pin_of(context, recipe))
 
 
-def _audit(context: Context, patches: Sequence[Patch], tree: Tree, origin: str = "") -> AuditedTree:
+def _pin_of(context: Context, recipe: str) -> Finding | None:
+    """The line of a recipe that pins vLLM, if the recipe lies below the current folder."""
+    path = context.library.recipe(recipe)
+    where = context.library.read_recipe(path)[1].where(["vllm"])
+    relative = Path(os.path.relpath(path.resolve(), Path.cwd().resolve())).as_posix()
+    if relative.startswith("../"):
+        return None
+    return Finding("what the recipe pins", relative, int(where.rpartition(":")[2]))
+
+
+def _wheels(
+    context: Context, job: selection.Selection, tree: CachedTree, plan: Plan
+) -> tuple[tuple[str, str], ...]:
+    """The names and versions of the wheels that `vpatch wheel` makes of a recipe.
+
+    `vpatch.commands.install.wheels.names.patched_version` has the rule. Nothing for what is no
+    release.
+    """
+    version = build_version(lock_of_selection(context, job, tree, plan))
+    if version is None:
+        return ()
+    public, _, own = version.partition("+")
+    return (("vllm", version), ("vllm", f"{public}+cpu.{own}"))
+
+
+def _audit(
+    context: Context,
+    patches: Sequence[Patch],
+    advisories: Sequence[Advisory],
+    tree: Tree,
+    origin: str = "",
+) -> AuditedTree:
     """Decide on each patch in a tree; `origin` says in words where it is from."""
     plan = decide_each(context, patches, tree)
     carried = _known(context, tree.carried)
-    return AuditedTree(f"{origin}{_label(plan)}", plan, carried=carried)
+    readings = read_signs(advisories, tree, patches)
+    return AuditedTree(f"{origin}{_label(plan)}", plan, carried=carried, readings=readings)
 
 
 def documents_of(
@@ -189,18 +297,35 @@ def documents_of(
     forms: Sequence[str],
     *,
     distributions: tuple[tuple[str, str], ...] = (),
+    inventory: Inventory | None = None,
+    author: Author | None = None,
 ) -> dict[str, str]:
     """Return documents of an audit of what a plan makes of a tree, by their formats.
 
-    `distributions` are as in `AuditedTree`. They are dated as the advisories are, unless
+    `distributions` and `inventory` are as in `AuditedTree`. The documents are dated as the
+    advisories are, unless
     SOURCE_DATE_EPOCH says otherwise: the same inputs give the same bytes.
     """
     advisories = shipped_advisories()
-    audited = _audit(context, _resolving(context), patched_tree(tree, plan))
-    findings = judge(advisories.all, audited.plan)
-    audited = replace(audited, findings=findings, distributions=distributions)
+    patches = _resolving(context)
+    audited = _audit(context, patches, advisories.all, patched_tree(tree, plan))
+    findings = judge(advisories.all, audited.plan, readings=audited.readings)
+    audited = replace(
+        audited,
+        findings=findings,
+        distributions=distributions or _of_vllm(inventory),
+        diffs=diffs_of(plan),
+        inventory=inventory,
+    )
     result = AuditResult(advisories, (audited,))
-    return {form: document_of(result, form, advisories.as_of) for form in forms}
+    return {form: document_of(result, form, advisories.as_of, author) for form in forms}
+
+
+def _of_vllm(inventory: Inventory | None) -> tuple[tuple[str, str], ...]:
+    """Return the names and versions under which an image has vLLM."""
+    packages = inventory.python if inventory else ()
+    names = {canonicalize_name(name) for name in _NAMES}
+    return tuple((p.name, p.version) for p in packages if canonicalize_name(p.name) in names)
 
 
 def _resolving(context: Context) -> list[Patch]:
@@ -209,7 +334,9 @@ def _resolving(context: Context) -> list[Patch]:
     return selection.with_required(ids, context.library)
 
 
-def _checkout(context: Context, folder: Path, patches: Sequence[Patch]) -> AuditedTree:
+def _checkout(
+    context: Context, folder: Path, patches: Sequence[Patch], advisories: Sequence[Advisory]
+) -> AuditedTree:
     if not (folder / LOCK_FILE).is_file():
         raise UsageError(
             f"has no {LOCK_FILE}" if folder.exists() else "there is no such folder",
@@ -218,10 +345,12 @@ def _checkout(context: Context, folder: Path, patches: Sequence[Patch]) -> Audit
             code="checkout.no-lock",
         )
     with context.tree(FolderSpec("vllm", str(folder.absolute()))) as tree:
-        return _audit(context, patches, tree, f"checkout {folder}: ")
+        return _audit(context, patches, advisories, tree, f"checkout {folder}: ")
 
 
-def _environment(context: Context, python: str, patches: Sequence[Patch]) -> AuditedTree:
+def _environment(
+    context: Context, python: str, patches: Sequence[Patch], advisories: Sequence[Advisory]
+) -> AuditedTree:
     # Only this needs it.
     from vpatch.engine.installed import find_installed  # noqa: PLC0415
 
@@ -243,13 +372,22 @@ def _environment(context: Context, python: str, patches: Sequence[Patch]) -> Aud
     task.done()
     tree = _memory_tree(files, installed.release, str(installed.package))
     names = tuple((one.normal_name, str(Version(one.version))) for one in installed.distributions)
-    return replace(_audit(context, patches, tree, f"{python}: "), distributions=names)
+    audited = _audit(context, patches, advisories, tree, f"{python}: ")
+    return replace(audited, distributions=names)
 
 
-def _image(context: Context, name: str, patches: Sequence[Patch]) -> AuditedTree:
+def _image(
+    context: Context,
+    name: str,
+    patches: Sequence[Patch],
+    advisories: Sequence[Advisory],
+    *,
+    with_packages: bool,
+) -> AuditedTree:
     """Verify an image, then read the code in it. Nothing of the image runs for the second."""
     # Only this needs Docker.
     from vpatch.docker.engine import Docker  # noqa: PLC0415
+    from vpatch.image.inventory import inventory_of  # noqa: PLC0415
     from vpatch.image.verify import verify_image  # noqa: PLC0415
 
     with closing(Docker()) as docker:
@@ -269,15 +407,17 @@ def _image(context: Context, name: str, patches: Sequence[Patch]) -> AuditedTree
             release = verified.lock.source.version or ""
             versions = {release, f"{release}+cpu", installed or release}
             distributions = _distributions(container, PurePosixPath(verified.package), versions)
+        inventory = inventory_of(docker, verified.image, name) if with_packages else None
     files = {f"vllm/{path}": content for path, content in code.items()}
     lock = verified.lock
     carried = frozenset(patch.id for patch in lock.patches) | frozenset(lock.carried)
     tree = _memory_tree(files, lock.source.version, name, carried)
     return replace(
-        _audit(context, patches, tree, f"image {name}: "),
+        _audit(context, patches, advisories, tree, f"image {name}: "),
         image=(name, verified.image),
         installed=installed,
         distributions=distributions,
+        inventory=inventory,
     )
 
 
