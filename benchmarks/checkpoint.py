@@ -99,8 +99,10 @@ def main() -> int:
         )
         for form in ("source", "trunk"):
             original, dropped = heads(Path(workdir) / form, asked.graft_gb)
-            run = measure("graft-mtp", dropped, "--from", original, "--as", form, ends_with=0)
-            _, memory = report(f"graft-mtp --as {form}, {asked.graft_gb:g} GB", [run])
+            run = measure(
+                "graft-mtp", dropped, "--from", original, "--tensor-format", form, ends_with=0
+            )
+            _, memory = report(f"graft-mtp --tensor-format {form}, {asked.graft_gb:g} GB", [run])
             found["graft-mtp, MB"] = max(memory, found.get("graft-mtp, MB", 0.0))
     for name, limit in LIMITS.items():
         verdict = "met" if found[name] <= limit else "missed"

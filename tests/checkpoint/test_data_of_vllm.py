@@ -5,26 +5,18 @@ from __future__ import annotations
 import ast
 import re
 from contextlib import ExitStack
+from fnmatch import fnmatch
+from types import MappingProxyType, SimpleNamespace
 
 import pytest
 
 from vpatch.checkpoint.fused import _COMMON, _DEEPSEEK_V4, _GATED, _VISION
+from vpatch.checkpoint.gaps import RELEASES
+from vpatch.checkpoint.list_entry import Entry, Matching
 from vpatch.checkpoint.schemes import FAMILIES
 from vpatch.source.spec import parse_vllm
 from vpatch.workspace.context import Context
 
-# The first, the last, and each in which something begins, with the one before it.
-RELEASES = (
-    "0.20.0",
-    "0.20.2",
-    "0.21.0",
-    "0.23.0",
-    "0.24.0",
-    "0.27.1",
-    "0.28.0",
-    "0.29.0",
-    "0.33.0",
-)
 CONFIG = "vllm/config/speculative.py"
 REGISTRY = "vllm/model_executor/models/registry.py"
 
@@ -131,3 +123,72 @@ def test_prefixes_are_those_of_the_mapper(source, naming, trees):
     for release in ("0.23.0", "0.33.0"):
         for old, new in naming.prefixes:
             assert f'"{old}": "{new}"' in text(trees[release], source)
+
+
+def function_of(tree, path, name):
+    """A function of vLLM, without what it is annotated with, as a function here."""
+    (node,) = (
+        one
+        for one in ast.walk(ast.parse(tree.read(path)))
+        if isinstance(one, ast.FunctionDef) and one.name == name
+    )
+    node.returns = None
+    for argument in (*node.args.args, *node.args.kwonlyargs):
+        argument.annotation = None
+    names = {"MappingProxyType": MappingProxyType, "fnmatch": fnmatch}
+    exec(compile(ast.unparse(node), path, "exec"), names)  # noqa: S102 - of a pinned archive
+    return names[name], names
+
+
+def test_glm_ocr_is_not_read_in_some_releases(trees):
+    models = "vllm/model_executor/models"
+    config = SimpleNamespace(num_nextn_predict_layers=1, num_hidden_layers=16)
+    reads = {}
+    for release, tree in trees.items():
+        imported = "from .glm4 import Glm4DecoderLayer, get_spec" in text(
+            tree, f"{models}/glm_ocr_mtp.py"
+        )
+        file = f"{models}/{'glm4' if imported else 'utils'}.py"
+        layer, _ = function_of(tree, file, "get_spec_layer_idx_from_weight_name")
+        reads[release] = layer(config, "model.language_model.layers.16.eh_proj.weight") == 16
+    without = {release for release, one in reads.items() if not one}
+    assert without == {"0.26.0", "0.27.0", "0.27.1", "0.28.0", "0.29.0"}
+
+
+def test_a_shared_head_of_step_has_a_name_since(trees):
+    path = "vllm/model_executor/models/step3p5_mtp.py"
+    named = since(trees, lambda tree: 'prefix=f"{prefix}.shared_head"' in text(tree, path))
+    modelopt = "vllm/model_executor/layers/quantization/modelopt.py"
+    word = "isinstance(layer, (LinearBase, ParallelLMHead))"
+    covered = since(trees, lambda tree: word in text(tree, modelopt))
+    assert (named, covered) == ("0.27.0", "0.23.0")
+
+
+NAMES = (
+    *("lm_head", "mtp.fc", "mtp.layers.0.mlp.down_proj", "model.layers.1.mlp.down_proj"),
+    *("model.layers.11.mlp.down_proj", "language_model.model.layers.1.self_attn.o_proj"),
+    "visual.blocks.1.mlp.down_proj",
+)
+TEXTS = (
+    *("lm_head", "mtp", "mtp.fc", "model.layers.1", "layers.1", "down_proj", "mlp.down_proj"),
+    *("*mtp*", "model.layers.1.*", "*.down_proj", "visual", "visual.*", "o_proj"),
+)
+
+
+@pytest.mark.parametrize("release", ["0.20.0", "0.27.1", "0.33.0"])
+@pytest.mark.parametrize("entry", TEXTS)
+def test_entries_are_compared_as_vllm_compares_them(entry, release, trees):
+    tree, folder = trees[release], "vllm/model_executor/layers/quantization"
+    skip, _ = function_of(tree, f"{folder}/torchao.py", "should_skip")
+    assert Entry(entry, Matching.COMPONENTS).those(NAMES) == [n for n in NAMES if skip(n, [entry])]
+    if f"{folder}/bitsandbytes.py" in tree.paths():
+        skip, _ = function_of(tree, f"{folder}/bitsandbytes.py", "is_layer_skipped_bnb")
+        hits = [n for n in NAMES if skip(n, [entry])]
+        assert Entry(entry, Matching.BEGINNING).those(NAMES) == hits
+    plain, _ = function_of(tree, f"{folder}/utils/quant_utils.py", "is_layer_skipped")
+    assert Entry(entry, Matching.EXACT).those(NAMES) == [n for n in NAMES if plain(n, [entry])]
+    excluded, names = function_of(tree, f"{folder}/modelopt.py", "is_layer_excluded")
+    names["is_layer_skipped"] = plain
+    config = SimpleNamespace(exclude_modules=[entry], packed_modules_mapping={})
+    hits = [name for name in NAMES if excluded(config, name)]
+    assert Entry(entry, Matching.WILDCARD).those(NAMES) == hits

@@ -57,6 +57,11 @@ def test_no_mtp_at_all(tmp_path):
     assert found == {"no-mtp": "there is no MTP: no key in config.json, and no tensors"}
 
 
+def test_no_mtp_with_a_key_that_says_so(tmp_path):
+    found = kinds(b.mimo(tmp_path, declared=0, head=False))
+    assert found == {"no-mtp": "there is no MTP: 0 layers in config.json, and no tensors"}
+
+
 def test_no_mtp_is_no_fault_of_a_model_that_never_has_it(tmp_path):
     b.write_checkpoint(tmp_path, b.config_of("LlamaForCausalLM"), b.trunk())
     assert kinds(tmp_path) == {}
@@ -160,7 +165,7 @@ def test_an_unquantised_head_that_the_config_covers(tmp_path):
     found = kinds(tmp_path)
     assert list(found) == ["mtp-format"]
     # input_proj is never quantised, in whatever trunk.
-    assert "vLLM will build 7 modules quantised" in found["mtp-format"]
+    assert "vLLM will build 4 modules quantised" in found["mtp-format"]
     assert "such as model.layers.2.self_attn.qkv_proj" in found["mtp-format"]
 
 

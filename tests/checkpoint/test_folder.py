@@ -148,7 +148,9 @@ def test_a_model_beside_an_adapter_is_a_model(tmp_path):
 
 def test_a_gguf_is_named(tmp_path):
     (tmp_path / "model.gguf").write_bytes(b"GGUF")
-    with fails("checkpoint.wrong-format", "GGUF"):
+    with fails(
+        "checkpoint.wrong-format", "GGUF, which vpatch does not read, and there is no config"
+    ):
         open_checkpoint(tmp_path)
 
 

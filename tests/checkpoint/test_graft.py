@@ -230,7 +230,7 @@ def test_floats_become_the_trunks(old, new, tmp_path):
         bits = 8 if new == "BF16" else 11
         assert all(abs(x - y) <= abs(x) * 2**-bits for x, y in zip(before, after, strict=True))
     assert not run(target, source, as_trunk=True).changed
-    with fails("checkpoint.graft-conflict", "with the same --as"):
+    with fails("checkpoint.graft-conflict", "with the same --tensor-format"):
         run(target, source)
 
 

@@ -8,8 +8,17 @@ import pytest
 from packaging.version import Version
 
 from tests.checkpoint import builders as b
+from tests.checkpoint.test_drafts import CASES
 from tests.helpers import fails
-from vpatch.checkpoint.support import QUANTISATION, REGISTRY, SPECULATIVE, support_of
+from vpatch.checkpoint.gaps import Gap
+from vpatch.checkpoint.schemes import FAMILIES
+from vpatch.checkpoint.support import (
+    QUANTISATION,
+    REGISTRY,
+    SPECULATIVE,
+    files_of,
+    support_of,
+)
 from vpatch.source.spec import parse_vllm
 from vpatch.workspace.context import Context
 
@@ -29,6 +38,39 @@ MODELS = {
     "Glm4MoeLiteForCausalLM": ("glm4_moe_lite", "0.20.0", "0.20.0"),
     "Ernie4_5_MoeForCausalLM": ("ernie4_5_moe", "0.20.0", "0.20.0"),
     "NobodysForCausalLM": ("nobodys", None, None),
+}
+# The model type of an architecture whose name does not decide.
+TYPES = {
+    "HYV3ForCausalLM": "hy_v3",
+    "PanguUltraMoEForCausalLM": "pangu_ultra_moe",
+    "Step3p7ForConditionalGeneration": "step3p7",
+    "Step3p5ForCausalLM": "step3p5",
+    "DeepseekV4ForCausalLM": "deepseek_v4",
+    "Qwen3NextForCausalLM": "qwen3_next",
+    "ExaoneMoEForCausalLM": "exaone_moe",
+    "ExaoneMoeForCausalLM": "exaone_moe",
+    "Qwen3_5MoeForConditionalGeneration": "qwen3_5_moe",
+    "Qwen3_5MoeForCausalLM": "qwen3_5_moe_text",
+    "DeepseekV3ForCausalLM": "deepseek_v3",
+    "NemotronHPuzzleForCausalLM": "nemotron_h_puzzle",
+    "LongcatFlashForCausalLM": "longcat_flash",
+    "MiniMaxM3SparseForConditionalGeneration": "minimax_m3_vl",
+    "Ernie4_5_MoeForCausalLM": "ernie4_5_moe",
+    "BailingMoeV2_5ForCausalLM": "bailing_hybrid",
+    "KimiK3ForConditionalGeneration": "kimi_k3",
+    "HYV4ForCausalLM": "hy_v4",
+    "Glm5NextForConditionalGeneration": "glm5_next",
+    "Step5ForConditionalGeneration": "step5_vl",
+    "Exaone4_5_ForConditionalGeneration": "exaone4_5",
+    "Dots3NoteForCausalLM": "dots3_note",
+    "InternS2PreviewForConditionalGeneration": "intern_s2_preview",
+    "InternS2MobiusForConditionalGeneration": "interns2_mobius",
+    "Qwen4ExpForConditionalGeneration": "qwen4_exp",
+    "InklingForConditionalGeneration": "inkling_mm_model",
+}
+NESTED = {
+    name: {"text_config": {"model_type": "nemotron_h"}}
+    for name in ("NemotronH_Super_Omni_Reasoning_V3", "NemotronH_Omni_Reasoning_V3")
 }
 TEXTS = {
     REGISTRY: """
@@ -108,6 +150,122 @@ def test_a_registry_in_another_form(tmp_path, files):
     found = checkpoint(tmp_path, "SomeForCausalLM", "some", **quantised)
     with fails("checkpoint.unknown-registry", "cannot read what vLLM 0.50.0 has"):
         support_of(found, files, "0.50.0")
+
+
+OVERRIDE = b"""
+class Some:
+    def override_quantization_method(cls, hf_quant_cfg, user_quant):
+        is_other = hf_quant_cfg.get("quant_method", None) == "other-name"
+        return "some" if is_other and user_quant != "awq" else None
+"""
+
+
+@pytest.mark.parametrize(("method", "known"), [("other-name", True), ("awq", False)])
+def test_a_method_that_another_one_takes_over(tmp_path, method, known):
+    found = checkpoint(
+        tmp_path, "SomeForCausalLM", "some", quantization_config={"quant_method": method}
+    )
+    files = FILES | {"vllm/model_executor/layers/quantization/some.py": OVERRIDE}
+    assert support_of(found, files, "0.50.0").quantisation is known
+
+
+def test_an_algorithm_of_modelopt_that_a_release_lacks(tmp_path):
+    config = {"quant_method": "modelopt", "quant_algo": "nvfp4"}
+    found = checkpoint(tmp_path, "SomeForCausalLM", "some", quantization_config=config)
+    path = "vllm/model_executor/layers/quantization/modelopt.py"
+    registry = FILES | {QUANTISATION: b'QuantizationMethods = Literal["modelopt"]'}
+    for algorithms, known in (
+        (b'QUANT_ALGOS = ["FP8"]', False),
+        (b'QUANT_ALGOS = ["NVFP4"]', True),
+    ):
+        files = registry | {path: algorithms}
+        assert support_of(found, files, "0.50.0").quantisation is known
+
+
+def test_an_alternative_condition_is_followed(tmp_path):
+    text = (
+        TEXTS[SPECULATIVE]
+        + """
+        if hf_config.model_type == "never":
+            pass
+        elif "ome_vl" in hf_config.model_type:
+            hf_config.update({"architectures": ["SomeMTPModel"]})
+"""
+    )
+    found = checkpoint(tmp_path, "SomeForCausalLM", "some_vl_2")
+    assert support_of(found, FILES | {SPECULATIVE: text.encode()}, "0.50.0").mtp is True
+
+
+def test_a_release_whose_loader_does_not_read_the_layers(tmp_path, monkeypatch):
+    found = checkpoint(tmp_path, "SomeForCausalLM", "some")
+    assert support_of(found, FILES, "0.26.0").mtp is True
+    gap = Gap("0.26.0", "0.29.0", "they read no such tensor")
+    monkeypatch.setattr("vpatch.checkpoint.support.gaps_of", lambda _: (gap,))
+    assert support_of(found, FILES, "0.26.0").mtp is False
+    assert support_of(found, FILES, "0.30.0").mtp is True
+
+
+# The first release, and the last one, that reads a config of the method: read by hand.
+METHODS = {
+    "auto-round": ({}, "0.20.0", None),
+    "inc": ({}, "0.20.0", None),
+    "gptq": ({"bits": 4}, "0.20.0", None),
+    "awq": ({"bits": 4}, "0.20.0", None),
+    "compressed_tensors": ({}, "0.20.0", None),
+    "compressed-tensors": ({}, "0.20.0", None),
+    "quark": ({}, "0.20.0", None),
+    "fp8": ({}, "0.20.0", None),
+    "mxfp4": ({}, "0.20.0", None),
+    "modelopt": ({"quant_algo": "NVFP4"}, "0.20.0", None),
+    "bitsandbytes": ({}, "0.20.0", "0.27.1"),
+    "gguf": ({}, "0.20.0", "0.23.0"),
+    "torchao": ({}, "0.20.0", None),
+    "never_heard_of": ({}, None, None),
+}
+
+
+def between(version, first, last):
+    return reached(version, first) and (last is None or Version(version) <= Version(last))
+
+
+@pytest.mark.slow
+def test_every_release_by_its_own_methods_families_and_drafts(tmp_path):
+    context = Context()
+    methods = {
+        name: checkpoint(
+            tmp_path / name, "MiMoForCausalLM", "mimo",
+            quantization_config={"quant_method": name, **keys},
+        )
+        for name, (keys, _, _) in METHODS.items()
+    }  # fmt: skip
+    drafts = {
+        name: (b.look_at(b.write_checkpoint(tmp_path / f"d-{name}", config, tensors)), kind)
+        for name, (config, tensors, kind, _) in CASES.items()
+    }
+    families = {
+        name: (
+            checkpoint(tmp_path / name, name, TYPES.get(name, "none"), **NESTED.get(name, {})),
+            one,
+        )
+        for one in FAMILIES
+        for name in one.architectures
+    }
+    for version in context.releases():
+        with context.tree(parse_vllm(version)) as tree:
+            files = files_of(tree)
+        runs = set()
+        for found, family in families.values():
+            support = support_of(found, files, version)
+            if support.architecture and support.mtp:
+                runs.add(family)
+        assert runs == {one for one in FAMILIES if reached(version, one.since)}, version
+        for name, (_, first, last) in METHODS.items():
+            known = support_of(methods[name], files, version).quantisation
+            assert known is between(version, first, last), (version, name)
+        for name, (one, _) in drafts.items():
+            release = one.draft.release
+            has = support_of(one, files, version).architecture
+            assert has is between(version, release.since, release.until), (version, name)
 
 
 @pytest.mark.slow

@@ -106,7 +106,7 @@ def refusal(*args):
 def test_an_engine_must_be_named(tmp_path):
     found(tmp_path / "folder", grouped())
     refusal("quantise-mtp", tmp_path / "folder")
-    refusal("graft-mtp", tmp_path / "folder", "--from", tmp_path, "--as", "trunk")
+    refusal("graft-mtp", tmp_path / "folder", "--from", tmp_path, "--tensor-format", "trunk")
 
 
 def test_an_engine_that_has_nothing_to_do_is_refused(tmp_path):

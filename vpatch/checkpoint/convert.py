@@ -28,7 +28,7 @@ def converted(piece: bytes, old: str, new: str, name: str) -> bytes:
     if not np.array_equal(np.isfinite(values), np.isfinite(rounded)):
         raise CheckpointError(
             f"{name} has values that are too large for {new}",
-            hint="graft it in the format of its source: --as source",
+            hint="graft it in the format of its source: --tensor-format source",
             code="checkpoint.cannot-convert",
         )
     return rounded.tobytes()

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from vpatch.checkpoint.contradictions import contradictions_of
+from vpatch.checkpoint.finding_model import CheckpointFinding
+from vpatch.checkpoint.folder import MODELSLIM
+from vpatch.checkpoint.module_pattern import regular_expression
 from vpatch.checkpoint.modules import FLOATS
 from vpatch.checkpoint.platforms import without_fp8
 from vpatch.checkpoint.tokenizer import NEW_IN_5
@@ -13,21 +16,15 @@ from vpatch.util.plural import listed
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from vpatch.checkpoint.drafts import CheckpointDraft
     from vpatch.checkpoint.inspection import Inspection
+    from vpatch.checkpoint.mtp import Mtp
     from vpatch.checkpoint.tokenizer import Tokenizer
 
 _SHOWN = 4
 _LONGEST = 60
-
-
-@dataclass(frozen=True)
-class CheckpointFinding:
-    """`kind` is a fixed word for programs. The rest is only worth knowing."""
-
-    kind: str
-    what: str
-    hint: str | None = None
-    fault: bool = True
+# The method is in each release from 0.20.0 on, with a default for each of its other values.
+_NGRAM = """--speculative-config '{"method": "ngram", "num_speculative_tokens": 3}'"""
 
 
 def findings_of(
@@ -39,6 +36,7 @@ def findings_of(
         *_quantisation(inspection, platform),
         *_lists(inspection),
         *_layers(inspection),
+        *contradictions_of(inspection),
         *_formats(inspection),
         *_tokenizer(tokenizer),
     ]
@@ -73,6 +71,7 @@ def _files(inspection: Inspection) -> Iterator[CheckpointFinding]:
 
 def _quantisation(inspection: Inspection, platform: str | None) -> Iterator[CheckpointFinding]:
     stored = [m for m in inspection.modules.values() if m.quantised]
+    floats = [m.name for m in inspection.modules.values() if m.format in FLOATS]
     eight = [m.name for m in stored if m.format == "I8"]
     other = [m.name for m in stored if m.format != "I8"]
     if inspection.quantisation is None and eight:
@@ -82,6 +81,8 @@ def _quantisation(inspection: Inspection, platform: str | None) -> Iterator[Chec
             "quantization_config: vLLM takes the model for unquantised, and runs out of memory or "
             "says nonsense",
             "take quantization_config from the tool that exported it, or export it again",
+            modules=tuple(eight),
+            pattern=regular_expression(eight, [*floats, *other]),
         )
     if inspection.quantisation is None and other:
         yield CheckpointFinding(
@@ -89,6 +90,15 @@ def _quantisation(inspection: Inspection, platform: str | None) -> Iterator[Chec
             f"{len(other)} modules are quantised, such as {other[0]}, and config.json has no "
             "quantization_config",
             "take quantization_config from the tool that exported it, or export it again",
+            modules=tuple(other),
+            pattern=regular_expression(other, [*floats, *eight]),
+        )
+    if inspection.checkpoint.modelslim is not None and stored and not inspection.in_config:
+        yield CheckpointFinding(
+            "modelslim",
+            f"{MODELSLIM} says how its modules are quantised: vllm-ascend reads it, and vLLM on "
+            "another platform does not",
+            fault=False,
         )
     eights = [m for m in stored if (m.format or "").startswith("F8_")]
     if eights:
@@ -103,7 +113,7 @@ def _quantisation(inspection: Inspection, platform: str | None) -> Iterator[Chec
         elif platform is None:
             yield CheckpointFinding(
                 "fp8",
-                f"{len(eights)} modules are FP8, which not every platform has: see --platform",
+                f"{len(eights)} modules are FP8, which not every platform has: see --accelerator",
                 fault=False,
             )
     elif platform is not None:
@@ -137,28 +147,24 @@ def _layers(inspection: Inspection) -> Iterator[CheckpointFinding]:
     mtp, folder = inspection.mtp, inspection.checkpoint.folder
     graft = f"vpatch checkpoint graft-mtp {folder} --from ORIGINAL"
     key = mtp.family.key if mtp.family else "num_nextn_predict_layers"
+    place = inspection.checkpoint.place_of(key)
     counts = {declared.count for declared in mtp.declared}
     if len(counts) > 1:
         claims = ", ".join(f"{d.key} {d.count}" for d in mtp.declared)
         yield CheckpointFinding(
             "mtp-contradiction", f"config.json contradicts itself: {claims}", "correct it"
         )
+    if inspection.draft is not None:
+        yield from _draft(inspection, inspection.draft)
+        return
     if mtp.scheme is None:
-        if mtp.count:
-            yield CheckpointFinding(
-                "mtp-dropped",
-                f"{mtp.count} MTP {_layer(mtp.count)} declared, and none of the tensors is there",
-                graft,
-            )
-        else:
-            what = "there is no MTP: no key in config.json, and no tensors"
-            yield CheckpointFinding("no-mtp", what, graft if mtp.family else None, bool(mtp.family))
+        yield _without_tensors(inspection, graft)
         return
     if not mtp.count:
         yield CheckpointFinding(
             "mtp-undeclared",
             f"{len(mtp.names)} MTP tensors are there, and config.json declares no MTP layer",
-            f"set {key} to {max(len(mtp.layers), 1)} in config.json",
+            f"set {place} to {max(len(mtp.layers), 1)} in config.json",
         )
     elif absent := sorted(set(range(mtp.count)) - set(mtp.layers)):
         yield CheckpointFinding(
@@ -167,6 +173,7 @@ def _layers(inspection: Inspection) -> Iterator[CheckpointFinding]:
             f"{_some([str(n) for n in absent])} (from 0) there is no tensor",
             graft,
         )
+    yield from _unread(mtp)
     if mtp.family and mtp.scheme is not mtp.family.scheme:
         yield CheckpointFinding(
             "mtp-names",
@@ -186,42 +193,81 @@ def _layers(inspection: Inspection) -> Iterator[CheckpointFinding]:
         )
 
 
+def _unread(mtp: Mtp) -> Iterator[CheckpointFinding]:
+    """Note layers behind those that vLLM takes: it asks for tensors of the declared ones alone."""
+    if mtp.scheme is None or not mtp.count or not (mtp.scheme.behind or mtp.has_fixed_count):
+        return
+    further = [name for number, own in mtp.layers.items() if number >= mtp.count for name in own]
+    if further:
+        yield CheckpointFinding(
+            "mtp-unread",
+            f"vLLM takes {mtp.count} MTP {'layer' if mtp.count == 1 else 'layers'}, and does not "
+            f"read {len(further)} tensors of further ones, such as {further[0]}",
+            fault=False,
+        )
+
+
+def _without_tensors(inspection: Inspection, graft: str) -> CheckpointFinding:
+    mtp = inspection.mtp
+    if not mtp.count:
+        key = "0 layers in" if mtp.declared else "no key in"
+        what = f"there is no MTP: {key} config.json, and no tensors"
+        hint = graft if mtp.family else f"vLLM drafts without a model: {_NGRAM}"
+        return CheckpointFinding("no-mtp", what, hint, bool(mtp.family))
+    declared = f"{mtp.count} MTP {_layer(mtp.count)} declared"
+    if mtp.family is None:
+        return CheckpointFinding(
+            "mtp-unknown",
+            f"{declared}, and vpatch does not know how a {inspection.checkpoint.architecture} "
+            "names their tensors",
+            fault=False,
+        )
+    what = f"{declared}, and none of the tensors is there"
+    return CheckpointFinding("mtp-dropped", what, graft)
+
+
+def _draft(inspection: Inspection, draft: CheckpointDraft) -> Iterator[CheckpointFinding]:
+    if draft.release is None:
+        yield CheckpointFinding(
+            "draft-unknown",
+            f"it is {draft.what}, and vpatch knows of no release of vLLM that runs it",
+            fault=False,
+        )
+    if draft.inside and not inspection.has_dspark_parts(draft):
+        yield CheckpointFinding(
+            "dspark-incomplete",
+            "DSpark stages lack what they need: main_proj in the first stage, and markov_head in "
+            "the last",
+            "fetch the checkpoint again",
+        )
+
+
 def _layer(count: int) -> str:
     return "layer is" if count == 1 else "layers are"
 
 
 def _formats(inspection: Inspection) -> Iterator[CheckpointFinding]:
-    wrong = inspection.built_quantised()
-    if wrong:
-        names = [inspection.run_time_names.get(name, name) for name in wrong]
-        lists = ", ".join(one.ignored.where for one in inspection.judged)
-        hint = f"name them in {lists or 'the list of what is not quantised'}, by these names"
-        if any(entry.better for one in inspection.judged for entry in one.entries):
-            hint = f"vpatch checkpoint ignore-names {inspection.checkpoint.folder} --fix"
-        kinds = _some(sorted({str(inspection.modules[n].format) for n in wrong}))
-        yield CheckpointFinding(
-            "mtp-format",
-            f"the MTP head is {kinds}, and the quantisation config covers it: vLLM will build "
-            f"{len(wrong)} modules quantised, such as {names[0]}, and has nowhere to load them",
-            hint,
-        )
+    if inspection.built_quantised() or inspection.draft is not None:
         return
+    quantisation = inspection.quantisation
     trunk, head = inspection.formats(mtp=False), inspection.formats(mtp=True)
     differs = [kind for kind in head if trunk and kind not in trunk]
     quantised = [kind for kind in differs if kind not in FLOATS]
     if quantised:
+        groups = len((quantisation and quantisation.bits) or ())
         yield CheckpointFinding(
             "mtp-format",
             f"the MTP head is in {_some(quantised)}, and the trunk in {_some(list(trunk))}: few "
             "engines load two formats, and only where the config has a group for each",
             "convert the head as the trunk was, or keep it unquantised and leave it out",
-            fault=len((inspection.quantisation and inspection.quantisation.bits) or ()) < 2,  # noqa: PLR2004
+            # How a method that vpatch does not know says so is not known either.
+            fault=groups < 2 and (quantisation is None or quantisation.understood),  # noqa: PLR2004
         )
     elif head and trunk and next(iter(head)) != next(iter(trunk)):
         yield CheckpointFinding(
             "mtp-format-differs",
             f"the MTP head is {_some(list(head)[:1])} and the trunk {_some(list(trunk)[:1])}"
-            + (", as the quantisation config says" if inspection.quantisation else ""),
+            + (", as the quantisation config says" if inspection.leaves_out_head() else ""),
             fault=False,
         )
 
@@ -238,7 +284,7 @@ def _tokenizer(tokenizer: Tokenizer) -> Iterator[CheckpointFinding]:
     elif tokenizer.known is None and tokenizer.name in NEW_IN_5:
         yield CheckpointFinding(
             "tokenizer-new",
-            f"its tokenizer class {tokenizer.name} is in transformers from 5.0 on: --engine PYTHON "
+            f"its tokenizer class {tokenizer.name} is in transformers from 5.0 on: --python PYTHON "
             "asks one",
             fault=False,
         )

@@ -25,6 +25,8 @@ MTP_SHARD = "model-mtp.safetensors"
 """The shard that vpatch makes for MTP layers."""
 MODELOPT = "hf_quant_config.json"
 """ModelOpt's quantisation config, which vLLM reads as well."""
+MODELSLIM = "quant_model_description.json"
+"""ModelSlim's table of formats, which vllm-ascend reads, and vLLM itself does not."""
 _PICKLES = (".bin", ".pt", ".pth", ".ckpt")
 # Some models have their language model's config in one of these.
 _NESTED = ("text_config", "llm_config", "language_config")
@@ -41,9 +43,9 @@ class Checkpoint:
     """What the files of a checkpoint tell without their data.
 
     `folder` is where it is, or what the user typed for a repository of the Hub.
-    `modelopt` is what a quantisation config in a file of its own has. `missing` has each shard that
-    the index names and that is not there, with the tensors in it; `absent` the tensors that the
-    index promises and whose shard has them not; `unlisted` the shards that are there and that the
+    `modelopt` and `modelslim` are what a quantisation config in a file of its own has. `missing`
+    has each shard that the index names and that is not there, with the tensors in it; `absent` the
+    tensors that the index promises and whose shard has them not; `unlisted` the shards that the
     index does not name: vLLM does not read those.
     """
 
@@ -52,6 +54,7 @@ class Checkpoint:
     index: dict[str, JsonValue] | None
     shards: tuple[Shard, ...]
     modelopt: dict[str, JsonValue] | None = None
+    modelslim: dict[str, JsonValue] | None = None
     missing: dict[str, tuple[str, ...]] = field(default_factory=dict)
     absent: tuple[str, ...] = ()
     unlisted: tuple[str, ...] = ()
@@ -76,6 +79,15 @@ class Checkpoint:
         """How many layers the trunk has, by the config."""
         return as_count(self.language.get("num_hidden_layers"))
 
+    def place_of(self, key: str) -> str:
+        """Return where the model's config has a key of the language model, or would have it."""
+        for nested in _NESTED:
+            inner = self.config.get(nested)
+            if isinstance(inner, dict) and key not in self.config:
+                has_model = "num_hidden_layers" in inner and "num_hidden_layers" not in self.config
+                return f"{nested}.{key}" if key in inner or has_model else key
+        return key
+
     def tensors(self) -> Iterator[tuple[str, Tensor, Shard]]:
         for shard in self.shards:
             for name, tensor in shard.tensors.items():
@@ -83,6 +95,10 @@ class Checkpoint:
 
     def names(self) -> set[str]:
         return {name for shard in self.shards for name in shard.tensors}
+
+    def every_name(self) -> set[str]:
+        """Return the names of tensors, with those in shards that are missing."""
+        return self.names() | {name for names in self.missing.values() for name in names}
 
 
 def open_checkpoint(folder: Path) -> Checkpoint:
@@ -122,6 +138,7 @@ def read_checkpoint(files: Files) -> Checkpoint:
         index,
         tuple(shards),
         read_object(files, MODELOPT) if MODELOPT in names else None,
+        read_object(files, MODELSLIM) if MODELSLIM in names else None,
         {name: names for name, names in listed.items() if name not in inside},
         tuple(
             name for file, tensors in inside.items() for name in listed[file] if name not in tensors
@@ -227,7 +244,11 @@ def _no_tensors(folder: Path, names: Iterable[str]) -> UsageError:
         return _wrong_format(folder, f"{what}; nothing was unpickled", hint)
     if any(name.endswith(".gguf") for name in files):
         what = "it is in GGUF, which vpatch does not read"
-        return _wrong_format(folder, what, "name the checkpoint that it was made of")
+        if CONFIG not in files:
+            what += ", and there is no config.json"
+        # The method gguf is in the registries up to 0.23.0.
+        hint = "name the checkpoint that it was made of; vLLM itself reads GGUF up to 0.23.0"
+        return _wrong_format(folder, what, hint)
     return _wrong_format(
         folder, "there are no safetensors files", "name the folder of a checkpoint"
     )

@@ -11,8 +11,9 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from vpatch.checkpoint.modules import experts_of
 from vpatch.checkpoint.mtp import layer_of
-from vpatch.checkpoint.schemes import DEEPSEEK_V4
+from vpatch.checkpoint.schemes import DEEPSEEK_V4, STEP
 
 if TYPE_CHECKING:
     from vpatch.checkpoint.folder import Checkpoint
@@ -109,7 +110,6 @@ _NAMINGS = {
     "Qwen3_5ForCausalLM": Naming(fused=_GATED),
     "Qwen3_5MoeForCausalLM": Naming(fused=_GATED),
 }
-_ROUTED = re.compile(r"\.experts\.\d+\.")
 
 
 def naming_of(architecture: str | None) -> Naming:
@@ -131,7 +131,7 @@ def run_time_modules(checkpoint: Checkpoint, mtp: Mtp, modules: list[str]) -> li
     there = set(modules)
     run_time: dict[str, RunTime] = {}
     for module in modules:
-        fused = None if _ROUTED.search(module) else _find_fused(naming, module, there)
+        fused = None if experts_of(module) else _find_fused(naming, module, there)
         if fused is None:
             name = _spelt(checkpoint, mtp, naming, module)
             run_time[name] = RunTime(name, (module,))
@@ -173,4 +173,6 @@ def _in_mtp(checkpoint: Checkpoint, mtp: Mtp, module: str) -> str | None:
     inner = module[match.end() :]
     if scheme is DEEPSEEK_V4:
         inner = {"norm": "shared_head.norm", "head": "shared_head.head"}.get(inner, inner)
+    if scheme is STEP and "shared_head" in inner:
+        return f"model.layers.{trunk + layer}.shared_head.head"
     return scheme.runtime.format(layer=trunk + layer) + inner

@@ -104,7 +104,7 @@ def _check_equal(one: Taken, shard: Shard, tensor: Tensor, task: Task) -> None:
         f"{one.name} is there already, with {what}, and would be {one.dtype}"
         f"{list(one.tensor.shape)}",
         where=str(shard.path),
-        hint="graft with the same --as as before, or remove these tensors first",
+        hint="graft with the same --tensor-format as before, or remove these tensors first",
         code="checkpoint.graft-conflict",
     )
 

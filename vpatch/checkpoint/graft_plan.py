@@ -123,7 +123,7 @@ class _Trunk:
                 f"{name} is {tensor.dtype} and cannot be made {wanted or 'a float'}: only "
                 f"{', '.join(FLOATS)} are converted into each other",
                 where=self._folder,
-                hint="graft it in the format of its source (--as source), or dequantise the source",
+                hint="graft it with --tensor-format source, or dequantise the source",
                 code="checkpoint.cannot-convert",
             )
         return str(wanted)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from vpatch.checkpoint.fused import naming_of, run_time_modules, with_prefix
 from vpatch.checkpoint.generalise import pattern_for
-from vpatch.checkpoint.quantisation import Entry, Matching
+from vpatch.checkpoint.list_entry import ASKED_FOR_PARTS, Entry, Matching
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -63,13 +63,11 @@ def judge(
     compared = [_compare(Entry(text, ignored.matching), naming, names) for text in ignored.entries]
     everywhere = {name for one in compared for name in one.disk}
     spelt = {name for one in compared for name in one.run}
-    # gptq's patterns are never asked for the parts of a module.
+    asked = _asked_for_parts(ignored, naming, spelt)
     by_parts = {
         one.name: one.declared
         for one in run
-        if one.declared is not None
-        and ignored.matching is not Matching.DYNAMIC
-        and spelt.issuperset(one.parts)
+        if one.declared is not None and asked.issuperset(one.parts)
     }
     # Before 0.24 plain lists are asked for the parts of such a module alone, and not for its name.
     parts_alone = ignored.matching in {Matching.EXACT, Matching.INSIDE}
@@ -81,7 +79,9 @@ def judge(
     split = tuple(
         one.name
         for one in run
-        if one.name not in by_name and 0 < len(everywhere & set(one.disk)) < len(one.disk)
+        if ignored.matching is not Matching.TABLE
+        and one.name not in by_name
+        and 0 < len(everywhere & set(one.disk)) < len(one.disk)
     )
     judgements = []
     for one in compared:
@@ -95,7 +95,8 @@ def judge(
             owner
             for owner in dict.fromkeys(names.made_of[name] for name in one.disk)
             # What another entry hits in vLLM is not missed.
-            if owner.name not in by_name
+            if ignored.matching is not Matching.TABLE
+            and owner.name not in by_name
             and owner.name not in split
             and by_parts.get(owner.name) != _OLDEST
         ]
@@ -112,6 +113,15 @@ def judge(
             )
         )
     return JudgedList(ignored, tuple(judgements), split)
+
+
+def _asked_for_parts(ignored: Ignored, naming: Naming, spelt: set[str]) -> set[str]:
+    """Return the hits among names of parts; of those, vLLM asks only some kinds of lists."""
+    if ignored.matching in ASKED_FOR_PARTS:
+        return spelt
+    if ignored.matching is Matching.WILDCARD:
+        return {with_prefix(naming, text) for text in ignored.entries}
+    return set()
 
 
 def left_out(judged: Iterable[JudgedList]) -> set[str]:
@@ -156,7 +166,7 @@ def _better(one: _Compared, missed: list[RunTime], names: _Names) -> tuple[str, 
     if not missed:
         return ()
     entry, new = one.entry, {owner.name for owner in missed}
-    if entry.matching in {Matching.EXACT, Matching.INSIDE}:
+    if not entry.is_pattern and entry.matching not in {Matching.REGEX, Matching.DYNAMIC}:
         return (entry.text, *sorted(new))
     disk = set(one.disk)
     parts = {

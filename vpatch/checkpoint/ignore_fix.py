@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from vpatch.checkpoint.folder import CONFIG, read_json
+from vpatch.checkpoint.folder import read_json
 from vpatch.checkpoint.switching import announce, changing, switch
 from vpatch.checkpoint.writing import as_json, back_up, holder_of, place_of_copy
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def fix_lists(folder: Path, judged: Sequence[JudgedList]) -> Path | None:
-    """Write better entries into config.json; return the copy of it from before.
+    """Write better entries into the file of the lists; return the copy of it from before.
 
     None is returned, and nothing written, where no entry has a better one.
 
@@ -24,16 +24,19 @@ def fix_lists(folder: Path, judged: Sequence[JudgedList]) -> Path | None:
         CheckpointError: the file cannot be written, or another vpatch is writing to the folder.
     """
     with changing(folder):
-        if not any(entry.better for one in judged for entry in one.entries):
+        wrong = [one for one in judged if any(entry.better for entry in one.entries)]
+        if not wrong:
             return None
-        config = read_json(folder / CONFIG)
-        for one in judged:
+        # All lists of a config are in one file.
+        file = wrong[0].ignored.file
+        config = read_json(folder / file)
+        for one in wrong:
             better = {entry.entry: entry.better for entry in one.entries if entry.better}
-            holder, key = holder_of(config, one.ignored.way), one.ignored.way[-1]
+            holder, key = holder_of(config, one.ignored.keys), one.ignored.keys[-1]
             holder[key] = _replace_entries(holder[key], better)
-        announce(folder, [place_of_copy(folder / CONFIG).name])
-        backup = back_up(folder / CONFIG)
-        switch(folder, {CONFIG: as_json(folder / CONFIG, config)}, ())
+        announce(folder, [place_of_copy(folder / file).name])
+        backup = back_up(folder / file)
+        switch(folder, {file: as_json(folder / file, config)}, ())
     return backup
 
 

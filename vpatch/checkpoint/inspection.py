@@ -7,10 +7,19 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from vpatch.checkpoint.drafts import draft_of
+from vpatch.checkpoint.expectation import LeftOut, left_out_modules
 from vpatch.checkpoint.folder import read_checkpoint
-from vpatch.checkpoint.fused import run_time_modules
+from vpatch.checkpoint.fused import naming_of, run_time_modules
 from vpatch.checkpoint.ignore import judge, left_out
-from vpatch.checkpoint.modules import FLOATS, inside_layer, modules_of
+from vpatch.checkpoint.modules import (
+    FLOATS,
+    LINEAR_LAYERS,
+    experts_of,
+    inside_layer,
+    modules_of,
+    split_name,
+)
 from vpatch.checkpoint.mtp import find_mtp
 from vpatch.checkpoint.quantisation import quantisation_of
 from vpatch.checkpoint.schemes import TRUNK
@@ -18,6 +27,7 @@ from vpatch.checkpoint.schemes import TRUNK
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from vpatch.checkpoint.drafts import CheckpointDraft
     from vpatch.checkpoint.files import Files
     from vpatch.checkpoint.folder import Checkpoint
     from vpatch.checkpoint.fused import RunTime
@@ -42,6 +52,7 @@ class Inspection:
     mtp: Mtp
     quantisation: Quantisation | None
     judged: tuple[JudgedList, ...]
+    draft: CheckpointDraft | None = None
 
     @cached_property
     def by_dtype(self) -> dict[str, Amount]:
@@ -67,7 +78,7 @@ class Inspection:
 
     @cached_property
     def mtp_modules(self) -> dict[str, Module]:
-        own = {name.rpartition(".")[0] for name in self.mtp.names}
+        own = {split_name(name)[0] for name in self.mtp.names}
         return {name: module for name, module in self.modules.items() if name in own}
 
     @cached_property
@@ -88,32 +99,94 @@ class Inspection:
             if module.format and (name in self.mtp_modules) is mtp and (mtp or TRUNK.match(name))
         )
 
+    @cached_property
+    def unquantised(self) -> LeftOut:
+        """What vLLM leaves unquantised by the config, by the names in vLLM."""
+        if self.quantisation is None:
+            return LeftOut(frozenset(), frozenset())
+        naming = naming_of(self.checkpoint.architecture)
+        modules = dict.fromkeys(self.run_time.values())
+        return left_out_modules(self.quantisation, naming, modules)
+
     def built_quantised(self) -> list[str]:
         """Name unquantised modules of MTP layers that vLLM will build quantised.
 
         They are those that are quantised in every trunk layer, and the projections that join a
-        layer to the trunk where vLLM builds these by the config. Modules that the config leaves out
-        by their names in vLLM are not among them.
+        layer to the trunk where vLLM builds these by the config. What the config leaves out in any
+        release is not among them, and nothing is where vLLM goes by the tensors' dtypes.
         """
-        if self.quantisation is None or not self.quantisation.understood:
+        quantisation = self.quantisation
+        if quantisation is None or quantisation.by_tensors:
             return []
         return [
             name
             for name, module in self.mtp_modules.items()
             if module.format in FLOATS
-            and self.run_time_names.get(name) not in self.left_out
-            and self._is_covered(name)
+            and name in self.run_time_names
+            and quantisation.quantises(name)
+            and self.run_time_names[name] not in self.unquantised.ever
+            and self._is_covered(name, quantisation)
         ]
 
-    def _is_covered(self, name: str) -> bool:
+    def leaves_out_head(self) -> bool:
+        """Whether the config says of a linear layer of the MTP head that it is unquantised."""
+        names = [
+            self.run_time_names[name]
+            for name, module in self.mtp_modules.items()
+            if module.format in FLOATS and name in self.run_time_names
+        ]
+        return bool(self.unquantised.always.intersection(names))
+
+    def has_dspark_parts(self, draft: CheckpointDraft) -> bool:
+        """Whether the stages have what joins them to the trunk, and what chooses the tokens."""
+        first, last = f"mtp.{draft.stages[0]}.main_proj.", f"mtp.{draft.stages[-1]}.markov_head."
+        names = self.checkpoint.every_name()
+        return all(any(name.startswith(start) for name in names) for start in (first, last))
+
+    @property
+    def in_config(self) -> bool:
+        """Whether config.json says how it is quantised, and not another file."""
+        return self.quantisation is not None and not self.quantisation.way[0].endswith(".json")
+
+    def _is_covered(self, name: str, quantisation: Quantisation) -> bool:
         scheme = self.mtp.scheme
-        if scheme is not None and name.rpartition(".")[2] in scheme.configured:
-            return self.quantisation is not None and self.quantisation.targets(
-                self.run_time_names[name]
-            )
+        last = name.rpartition(".")[2]
+        if scheme is not None and last in scheme.configured:
+            if "FP4" in (quantisation.algorithm or "") and last in scheme.not_by_modelopt:
+                return False
+            return quantisation.targets(self.run_time_names[name])
+        if scheme is not None and (experts := experts_of(name)) is not None:
+            # They may be one by one in the trunk, and in one tensor here.
+            layer = inside_layer(scheme.layer, experts)
+            formats = self._trunk_experts.get(layer or "")
+            return bool(formats) and not any(kind in FLOATS for kind in formats or ())
         inner = inside_layer(scheme.layer, name) if scheme else None
-        formats = () if inner is None else self.trunk_formats.get(inner, ())
-        return bool(formats) and not any(kind in FLOATS for kind in formats)
+        if inner is None or inner not in self.trunk_formats:
+            return False
+        if not any(kind in FLOATS for kind in self.trunk_formats[inner]):
+            return True
+        # Where a list names each layer of the trunk, it may have forgotten the head.
+        return last in LINEAR_LAYERS and self._trunk_floats[inner] <= self.unquantised.always
+
+    @cached_property
+    def _trunk_experts(self) -> dict[str, set[str]]:
+        """The formats of experts in the trunk, by the layer that has them, inside a trunk layer."""
+        formats: dict[str, set[str]] = defaultdict(set)
+        for name, module in self.modules.items():
+            layer = inside_layer(TRUNK, experts_of(name) or "")
+            if layer is not None and module.format and name not in self.mtp_modules:
+                formats[layer].add(module.format)
+        return formats
+
+    @cached_property
+    def _trunk_floats(self) -> dict[str, set[str]]:
+        """The unquantised modules of the trunk, by their names inside a layer."""
+        floats: dict[str, set[str]] = defaultdict(set)
+        for name, module in self.modules.items():
+            inner = inside_layer(TRUNK, name)
+            if inner is not None and module.format in FLOATS and name not in self.mtp_modules:
+                floats[inner].add(self.run_time_names[name])
+        return floats
 
 
 def _amounts(sizes: Iterable[tuple[str, int]]) -> dict[str, Amount]:
@@ -142,4 +215,4 @@ def inspect_checkpoint(checkpoint: Checkpoint) -> Inspection:
     quantisation = quantisation_of(checkpoint)
     lists = quantisation.ignored() if quantisation else ()
     judged = tuple(judge(checkpoint, mtp, modules, one) for one in lists)
-    return Inspection(checkpoint, modules, mtp, quantisation, judged)
+    return Inspection(checkpoint, modules, mtp, quantisation, judged, draft_of(checkpoint))

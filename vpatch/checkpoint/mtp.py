@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from vpatch.checkpoint.folder import as_count
-from vpatch.checkpoint.modules import any_expert
+from vpatch.checkpoint.modules import any_expert, split_name
 from vpatch.checkpoint.schemes import KEYS, SCHEMES, TRUNK, Family, Scheme, family_of
 
 if TYPE_CHECKING:
@@ -59,6 +59,11 @@ class Mtp:
         own = [d.count for d in self.declared if d.key.rpartition(".")[2] == key]
         return max(own or [d.count for d in self.declared], default=0)
 
+    @property
+    def has_fixed_count(self) -> bool:
+        """Whether vLLM takes a fixed number of layers of this model."""
+        return self.family is not None and self.family.always is not None
+
 
 def find_mtp(checkpoint: Checkpoint, modules: dict[str, Module]) -> Mtp:
     """Look for MTP layers, by the naming of the architecture or else by every known one."""
@@ -70,7 +75,7 @@ def find_mtp(checkpoint: Checkpoint, modules: dict[str, Module]) -> Mtp:
         if layers or shared:
             mtp = Mtp(family, declared, scheme, layers, shared)
             missing = tuple(_missing(mtp, checkpoint, modules))
-            own = {name.rpartition(".")[0] for name in mtp.names}
+            own = {split_name(name)[0] for name in mtp.names}
             lacking = tuple(sorted(n for n in own if n in modules and modules[n].lacks_scale))
             return Mtp(family, declared, scheme, layers, shared, missing, lacking)
     return Mtp(family, declared, None, {}, ())
@@ -137,8 +142,16 @@ def _absent(start: str, inside: set[str], wanted: dict[str, set[str]]) -> Iterat
         for i in range(len(parts)):
             here[".".join(parts[:i])].add(parts[i])
     for parent, children in sorted(here.items()):
-        for child in sorted(wanted.get(any_expert(parent), set()) - children):
+        expected = wanted.get(any_expert(parent), set())
+        if _one_by_one(expected) != _one_by_one(children):
+            continue  # experts in one tensor there, and one by one here: none is missing
+        for child in sorted(expected - children):
             yield f"{start}{parent}.{child}" if parent else f"{start}{child}"
+
+
+def _one_by_one(children: set[str]) -> bool:
+    """Whether what is inside a module is numbered, as experts are that have matrices alone."""
+    return any(child.isdecimal() for child in children)
 
 
 def _children(modules: dict[str, Module], trunk: int | None) -> dict[str, set[str]]:
@@ -173,7 +186,7 @@ def _start(scheme: Scheme, name: str) -> str:
 def _inner(scheme: Scheme, name: str) -> str:
     """Return the module inside a layer that a tensor belongs to; a tensor of the layer itself."""
     inner = name[len(_start(scheme, name)) :]
-    return inner.rpartition(".")[0] or inner
+    return split_name(inner)[0] or inner
 
 
 def _has(inside: set[str], glue: str) -> bool:

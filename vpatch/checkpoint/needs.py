@@ -29,7 +29,7 @@ def needs_of(inspection: Inspection, platform: str | None) -> tuple[Need, ...]:
 
     A patch's own `needed-in` says in which.
     """
-    if inspection.mtp.scheme is None:
+    if inspection.mtp.scheme is None or inspection.draft is not None:
         return ()
     return tuple(_needs(inspection, (platform or "").partition(":")[0]))
 

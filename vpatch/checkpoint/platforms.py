@@ -39,6 +39,6 @@ def without_fp8(platform: str, *, blocks: bool) -> str | None:
 def _unknown(platform: str) -> UsageError:
     return UsageError(
         f"there is no platform {platform}",
-        hint=f"give --platform one of {', '.join(NAMES)}",
+        hint=f"give --accelerator one of {', '.join(NAMES)}",
         code="checkpoint.unknown-platform",
     )

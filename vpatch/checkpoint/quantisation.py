@@ -3,46 +3,29 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from enum import Enum
 from typing import TYPE_CHECKING
 
-from vpatch.checkpoint.folder import MODELOPT
-from vpatch.util.matching import PatternFaultError, check, matching
+from vpatch.checkpoint.folder import CONFIG, MODELOPT, MODELSLIM
+from vpatch.checkpoint.list_entry import Entry, Matching
+from vpatch.checkpoint.methods import (
+    FLOAT_BITS,
+    METHODS,
+    MIXED,
+    MODELSLIM_METHOD,
+    WITH_OWN_MATCHING,
+)
+from vpatch.checkpoint.modules import experts_of
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Iterator
 
     from pydantic import JsonValue
 
     from vpatch.checkpoint.folder import Checkpoint
+    from vpatch.checkpoint.methods import ListKey, Method
 
 _KEYS = ("quantization_config", "compression_config")
-# A longer pattern does not name modules, and a match of it might never end.
-_LONGEST = 20_000
-
-
-class Matching(Enum):
-    """How vLLM compares an entry of a list with the name of a module."""
-
-    REGEX = "equal, or as a regular expression after re:"
-    EXACT = "equal"
-    INSIDE = "somewhere in the name"
-    DYNAMIC = "as a regular expression after -:"
-
-
-# As read in vLLM's compressed_tensors/utils.py, quant_utils.py, awq.py and gptq_utils.py.
-_LISTS = {
-    "compressed-tensors": (("ignore", Matching.REGEX),),
-    "fp8": (("ignored_layers", Matching.EXACT), ("modules_to_not_convert", Matching.EXACT)),
-    "deepseek_v4_fp8": (
-        ("ignored_layers", Matching.EXACT),
-        ("modules_to_not_convert", Matching.EXACT),
-    ),
-    "awq": (("modules_to_not_convert", Matching.INSIDE),),
-    "awq_marlin": (("modules_to_not_convert", Matching.INSIDE),),
-    "gptq": (("dynamic", Matching.DYNAMIC),),
-    "gptq_marlin": (("dynamic", Matching.DYNAMIC),),
-}
+_FLOAT = "FLOAT"
 
 
 @dataclass(frozen=True)
@@ -57,22 +40,94 @@ class Ignored:
     def where(self) -> str:
         return ".".join(self.way)
 
+    @property
+    def file(self) -> str:
+        """The file that it is in."""
+        return self.way[0] if self.way[0].endswith(".json") else CONFIG
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """The way to it in its file."""
+        return self.way if self.file == CONFIG else self.way[1:]
+
 
 @dataclass(frozen=True)
 class Quantisation:
-    """The quantisation config, with the way to it in config.json, or the file that it is."""
+    """The quantisation config, with the way to it in config.json, or the file that it is.
+
+    `architecture` is the model that has it.
+    """
 
     way: tuple[str, ...]
     config: dict[str, JsonValue]
+    architecture: str | None = None
 
     @property
     def method(self) -> str:
-        return str(self.config.get("quant_method", "not named"))
+        """Its name, spelt as vLLM spells it."""
+        named = str(self.config.get("quant_method", "not named")).lower()
+        return named.replace("compressed_tensors", "compressed-tensors")
+
+    @property
+    def algorithm(self) -> str | None:
+        """What a config of ModelOpt says that it did, such as NVFP4."""
+        algorithm = self._own.get("quant_algo")
+        return algorithm.upper() if isinstance(algorithm, str) else None
+
+    @property
+    def reading(self) -> Method | None:
+        """How vLLM reads this method's config; None where vpatch does not know it."""
+        has_own = self.method == "fp8" and self.architecture in WITH_OWN_MATCHING
+        return None if has_own or self.algorithm == MIXED else METHODS.get(self.method)
 
     @property
     def understood(self) -> bool:
         """Whether it is known how vLLM matches what this method leaves out."""
-        return self.method in _LISTS
+        return self.reading is not None
+
+    @property
+    def by_tensors(self) -> bool:
+        """Whether vLLM takes from the tensors' dtypes which modules are quantised."""
+        measured = self.reading.measured if self.reading else None
+        return measured is not None and not self.config.get(measured)
+
+    @property
+    def blocks(self) -> tuple[str, ...]:
+        """The beginnings of the names that auto-round quantises, where it says so."""
+        named = self.config.get("block_name_to_quantize")
+        blocks = named.split(",") if isinstance(named, str) else named
+        if self.method not in {"auto-round", "inc"} or not isinstance(blocks, list):
+            return ()
+        return tuple(block for block in blocks if isinstance(block, str))
+
+    @property
+    def parts_to_quantise(self) -> tuple[str, ...]:
+        """What is in the names of all modules that gptq quantises, where it says so."""
+        named = self.config.get("modules_in_block_to_quantize")
+        if self.method not in {"gptq", "gptq_marlin", "auto_gptq"} or not isinstance(named, list):
+            return ()
+        flat = [part for one in named for part in (one if isinstance(one, list) else [one])]
+        return tuple(part for part in flat if isinstance(part, str))
+
+    @property
+    def chosen(self) -> str | None:
+        """The key that names what is quantised, where the config has one."""
+        if self.blocks:
+            return ".".join((*self.way, "block_name_to_quantize"))
+        if self.parts_to_quantise:
+            return ".".join((*self.way, "modules_in_block_to_quantize"))
+        return None
+
+    @property
+    def _own(self) -> dict[str, JsonValue]:
+        """The part of a config of ModelOpt that its older files have inside."""
+        inner = self.config.get("quantization")
+        return inner if isinstance(inner, dict) else self.config
+
+    @property
+    def _inside(self) -> tuple[str, ...]:
+        """The way to that part."""
+        return () if self._own is self.config else ("quantization",)
 
     @property
     def bits(self) -> tuple[str, ...]:
@@ -86,33 +141,87 @@ class Quantisation:
                 case [rows, columns]:
                     return (f"FP8 in blocks of {rows} x {columns}",)
             return ("FP8",)
+        if self.algorithm is not None:
+            size = self._own.get("group_size")
+            return (f"{self.algorithm} in groups of {size}" if size else self.algorithm,)
+        if self.method == MODELSLIM_METHOD:
+            kinds = {kind for _, kind in self._table() if kind != _FLOAT}
+            return tuple(sorted(kinds))
         bits = self.config.get("bits", self.config.get("w_bit"))
         group = self.config.get("group_size", self.config.get("q_group_size"))
         return (f"INT{bits} in groups of {group}",) if bits else ()
 
+    def quantises(self, name: str) -> bool:
+        """Whether the method is for a layer of this kind: of experts, or a linear one."""
+        if self.reading is None:
+            return False
+        return self.reading.linear if experts_of(name) is None else self.reading.experts
+
+    def target_names(self) -> set[str]:
+        """Return what the groups of compressed-tensors are for."""
+        groups = self.config.get("config_groups")
+        inner = groups.values() if isinstance(groups, dict) else ()
+        lists = [one.get("targets") for one in inner if isinstance(one, dict)]
+        return {t for some in lists if isinstance(some, list) for t in some if isinstance(t, str)}
+
     def targets(self, name: str) -> bool:
         """Whether a linear layer of that name in vLLM is in a group; lists are another matter."""
-        groups = self.config.get("config_groups")
-        if not isinstance(groups, dict):
+        if not isinstance(self.config.get("config_groups"), dict):
             return True
-        lists = [g.get("targets") for g in groups.values() if isinstance(g, dict)]
-        named = {t for some in lists if isinstance(some, list) for t in some if isinstance(t, str)}
+        named = self.target_names()
         return "Linear" in named or any(Entry(t, Matching.REGEX).those([name]) for t in named)
 
     def ignored(self) -> tuple[Ignored, ...]:
-        lists = []
-        for key, kind in _LISTS.get(self.method, ()):
-            entries = self.config.get(key)
-            if kind is Matching.DYNAMIC and isinstance(entries, dict):
-                entries = [e for e in entries if e.startswith("-:")]
-            if isinstance(entries, list) and entries:
-                texts = tuple(e for e in entries if isinstance(e, str))
-                lists.append(Ignored((*self.way, key), texts, kind))
-        return tuple(lists)
+        """The lists of what is left out, without those that leave out nothing."""
+        lists = self.reading.lists if self.reading else ()
+        named = (self._ignored(one) for one in lists)
+        return tuple(one for one in named if one is not None and one.entries)
+
+    def list_keys(self) -> list[tuple[tuple[str, ...], Matching]]:
+        """Return where a list of what is left out is, or would be, and how it matches."""
+        there = [(one.way, one.matching) for one in self.ignored()]
+        inner = self._inside
+        lists = self.reading.lists if self.reading else ()
+        # ModelOpt's older files have the second key inside.
+        return there or [
+            ((*self.way, *inner, one.keys[-1] if inner else one.keys[0]), one.matching)
+            for one in lists
+            if one.keys
+        ]
+
+    def _ignored(self, key: ListKey) -> Ignored | None:
+        if key.matching is Matching.TABLE:
+            floats = tuple(name for name, kind in self._table() if kind == _FLOAT)
+            return Ignored(self.way, floats, key.matching)
+        # vLLM takes the first key of ModelOpt's that is there, and the first list of fp8's.
+        named = next((name for name in key.keys if self._own.get(name)), None)
+        if named is None:
+            return None
+        entries = tuple(_entries(key, self._own[named]))
+        return Ignored((*self.way, *self._inside, named), entries, key.matching)
+
+    def _table(self) -> Iterator[tuple[str, str]]:
+        """Return the format of each tensor of ModelSlim's table."""
+        for name, kind in self.config.items():
+            if isinstance(kind, str) and name.endswith(".weight"):
+                yield name, kind
+
+
+def _entries(key: ListKey, value: JsonValue) -> Iterator[str]:
+    if isinstance(value, list):
+        yield from (one for one in value if isinstance(one, str))
+        return
+    for name, options in value.items() if isinstance(value, dict) else ():
+        if key.matching is Matching.DYNAMIC and name.startswith("-:"):
+            yield name
+        elif key.matching is Matching.CONFIGURED and isinstance(options, dict):
+            bits = options.get("bits")
+            if isinstance(bits, int) and bits >= FLOAT_BITS:
+                yield name
 
 
 def quantisation_of(checkpoint: Checkpoint) -> Quantisation | None:
-    """Return the quantisation config of config.json, of its text model, or of ModelOpt's file."""
+    """Return the quantisation config of config.json, of its text model, or of a file of its own."""
     for way, config in (
         ((), checkpoint.config),
         (("text_config",), checkpoint.config.get("text_config")),
@@ -120,49 +229,14 @@ def quantisation_of(checkpoint: Checkpoint) -> Quantisation | None:
         for key in _KEYS:
             inner = config.get(key) if isinstance(config, dict) else None
             if isinstance(inner, dict) and inner:
-                return Quantisation((*way, key), inner)
+                return Quantisation((*way, key), inner, checkpoint.architecture)
     if checkpoint.modelopt is not None:
         return Quantisation((MODELOPT,), {"quant_method": "modelopt", **checkpoint.modelopt})
+    if checkpoint.modelslim is not None:
+        return Quantisation(
+            (MODELSLIM,), {"quant_method": MODELSLIM_METHOD, **checkpoint.modelslim}
+        )
     return None
-
-
-class Entry:
-    """An entry of a list, made ready to be compared with many names."""
-
-    def __init__(self, text: str, kind: Matching) -> None:
-        self.text = text
-        self.matching = kind
-        self.fault: str | None = None
-        self._pattern: str | None = None
-        sign = {Matching.REGEX: "re:", Matching.DYNAMIC: "-:"}.get(kind)
-        if sign is not None and text.startswith(sign):
-            if len(text) > _LONGEST:
-                self.fault = f"it is too long for a pattern: {len(text)} characters"
-                return
-            self._pattern = text[len(sign) :]
-            try:
-                check(self._pattern)
-            except PatternFaultError as error:
-                self.fault = str(error)
-
-    @property
-    def is_pattern(self) -> bool:
-        return self._pattern is not None or self.fault is not None
-
-    def those(self, names: Collection[str]) -> list[str]:
-        """Return the names that it matches; none, and `fault` says why, where it takes too long."""
-        if self.fault is not None:
-            return []
-        if self._pattern is not None:
-            try:
-                return matching(self._pattern, names)
-            except PatternFaultError as error:
-                self.fault = str(error)
-                return []
-        if self.matching is Matching.INSIDE:
-            return [name for name in names if self.text in name]
-        # Lists have thousands of names, and checkpoints tens of thousands of modules.
-        return [self.text] if self.text in names else []
 
 
 def _describe(weights: dict[str, JsonValue]) -> str:

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import json
+import shlex
 from itertools import groupby
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
+from vpatch.checkpoint.gaps import gaps_of, runs_in
+from vpatch.checkpoint.module_pattern import in_few_words
 from vpatch.util.plural import counted, listed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from vpatch.checkpoint.drafts import CheckpointDraft
     from vpatch.checkpoint.graft import Grafted
     from vpatch.checkpoint.ignore import Judged
     from vpatch.checkpoint.inspection import Amount, Inspection
@@ -50,11 +55,13 @@ def inspection_lines(
     amounts = (f"{a.tensors} {kind} ({size_of(a.size)})" for kind, a in inspection.by_dtype.items())
     yield _line("tensors", ", ".join(amounts) or "none")
     yield from _quantisation(inspection)
-    yield from _mtp(inspection)
+    if inspection.draft is not None:
+        yield from _draft(inspection, inspection.draft)
+    else:
+        yield from _mtp(inspection)
     yield _line("tokenizer", _tokenizer(tokenizer))
-    family = inspection.mtp.family
-    if family:
-        yield _line("vLLM", f"{family.since} or later runs its MTP")
+    if inspection.draft is None:
+        yield from _mtp_releases(inspection)
     for need, releases in needs:
         since = f" (vLLM {releases})" if releases else ""
         yield _line("patch", f"{need.patch}{since}: {need.reason}")
@@ -154,6 +161,43 @@ def _quantisation(inspection: Inspection) -> Iterator[Line]:
         names = counted(len(judged.entries), "pattern")
         modules = counted(len(hit), "module")
         yield _line("", f"{judged.ignored.where}: {names} for {modules} in vLLM")
+
+
+def _draft(inspection: Inspection, draft: CheckpointDraft) -> Iterator[Line]:
+    verifier = f", for {draft.verifier}" if draft.verifier else ""
+    yield _line("draft", f"{draft.what}{verifier}")
+    folder = str(inspection.checkpoint.folder)
+    if (value := draft.config(folder)) is not None:
+        yield _line("", f"--speculative-config {shlex.quote(value)}")
+    if draft.release is not None:
+        last = draft.release.until
+        since = f"{draft.release.since} to {last}" if last else f"{draft.release.since} or later"
+        yield _line("vLLM", f"{since} {'run' if last else 'runs'} it")
+
+
+def _mtp_releases(inspection: Inspection) -> Iterator[Line]:
+    """Say which releases run the MTP layers, and what starts them."""
+    family = inspection.mtp.family
+    if family is None:
+        return
+    gaps = gaps_of(inspection)
+    releases = runs_in(family.since, gaps)
+    yield _line("vLLM", f"{releases} {'run' if ' and ' in releases else 'runs'} its MTP")
+    for gap in gaps:
+        yield _line("", f"{gap.since} to {gap.last} do not: {gap.reason}")
+    if inspection.mtp.scheme is not None:
+        value = json.dumps({"method": "mtp", "num_speculative_tokens": inspection.mtp.count or 1})
+        yield _line("", f"--speculative-config '{value}'")
+
+
+def module_lines(modules: Sequence[str], pattern: str | None) -> Iterator[str]:
+    """Name all modules that a finding is about, and the one pattern for them."""
+    label = "modules:"
+    for name in in_few_words(modules):
+        yield f"  {label:<8} {name}"
+        label = ""
+    if pattern is not None:
+        yield f"  pattern: {pattern}"
 
 
 def _mtp(inspection: Inspection) -> Iterator[Line]:

@@ -25,7 +25,8 @@ class Scheme:
     `runtime` is what vLLM calls the layer where it decides how it is quantised, with a number that
     goes on from the trunk's.
     `glue` must be in each layer (or, for one that shares it, once); vLLM builds those in
-    `configured` by the quantisation config, and never quantises the others. `like_trunk`: the layer
+    `configured` by the quantisation config, and never quantises the others. Those in
+    `not_by_modelopt` it leaves unquantised under ModelOpt's NVFP4. `like_trunk`: the layer
     has the modules of a trunk layer, under the same names, but for those in `trunk_alone`.
     """
 
@@ -38,6 +39,7 @@ class Scheme:
     runtime: str | None = None
     glue: tuple[str, ...] = ()
     configured: tuple[str, ...] = ()
+    not_by_modelopt: tuple[str, ...] = ()
     like_trunk: bool = True
     trunk_alone: tuple[str, ...] = ()
 
@@ -63,7 +65,13 @@ DEEPSEEK = Scheme(
     behind=True,
     glue=("enorm", "hnorm", "eh_proj"),
 )
-_STEP = replace(DEEPSEEK, source=f"{_MODELS}/step3p5_mtp.py", like_trunk=False)
+STEP = replace(
+    DEEPSEEK,
+    source=f"{_MODELS}/step3p5_mtp.py",
+    runtime="model.layers.{layer}.mtp_block.",
+    like_trunk=False,
+)
+_GLM_OCR = replace(DEEPSEEK, source=f"{_MODELS}/glm_ocr_mtp.py", runtime="model.layers.{layer}.")
 DEEPSEEK_V4 = Scheme(
     "mtp.N",
     re.compile(r"mtp\.(?P<layer>\d+)\."),
@@ -81,6 +89,7 @@ QWEN = Scheme(
     shared=re.compile(r"mtp\.(?!layers\.|\d+\.)"),
     glue=("fc", "norm", "pre_fc_norm_embedding", "pre_fc_norm_hidden"),
     configured=("fc",),
+    not_by_modelopt=("fc",),
 )
 _NEMOTRON = replace(
     QWEN, source=f"{_MODELS}/nemotron_h_mtp.py", glue=(), configured=(), like_trunk=False
@@ -109,6 +118,25 @@ ERNIE = Scheme(
     glue=("mtp_emb_norm.0", "mtp_hidden_norm.0", "mtp_linear_proj.0"),
 )
 
+_NEW = "models"
+
+
+def _source(name: str, folder: str) -> str:
+    return f"{folder}/{name}/__init__.py" if folder == _NEW else f"{folder}/{name}.py"
+
+
+def _behind(name: str, folder: str = _MODELS) -> Scheme:
+    """Return the scheme of a model whose layers vpatch can find, and knows no more about."""
+    return replace(DEEPSEEK, source=_source(name, folder), glue=(), like_trunk=False)
+
+
+def _under_mtp(name: str, folder: str = _MODELS) -> Scheme:
+    return replace(
+        QWEN, source=_source(name, folder), glue=(), configured=(), not_by_modelopt=(),
+        like_trunk=False,
+    )  # fmt: skip
+
+
 _NEXTN = "num_nextn_predict_layers"
 FAMILIES = (
     Family(
@@ -120,12 +148,13 @@ FAMILIES = (
             "GlmMoeDsaForCausalLM",
             "Glm4MoeForCausalLM",
             "Glm4MoeLiteForCausalLM",
-            "GlmOcrForConditionalGeneration",
             "PanguUltraMoEForCausalLM",
             "HYV3ForCausalLM",
         ),
     ),
-    Family(_STEP, _NEXTN, ("Step3p5ForCausalLM",)),
+    Family(_GLM_OCR, _NEXTN, ("GlmOcrForConditionalGeneration",)),
+    Family(STEP, _NEXTN, ("Step3p5ForCausalLM",)),
+    Family(STEP, _NEXTN, ("Step3p7ForConditionalGeneration",), since="0.23.0"),
     Family(DEEPSEEK_V4, _NEXTN, ("DeepseekV4ForCausalLM",)),
     Family(QWEN, _NEXTN, ("Qwen3NextForCausalLM",)),
     # Spelt in one way, in the other, and in both, from release to release.
@@ -144,7 +173,9 @@ FAMILIES = (
         ("Qwen3_5ForCausalLM", "Qwen3_5MoeForCausalLM"),
         since="0.28.0",
     ),
-    Family(_NEMOTRON, _NEXTN, ("NemotronHForCausalLM",)),
+    Family(_NEMOTRON, _NEXTN, ("NemotronHForCausalLM", "NemotronHPuzzleForCausalLM")),
+    Family(_NEMOTRON, _NEXTN, ("NemotronH_Super_Omni_Reasoning_V3",)),
+    Family(_NEMOTRON, _NEXTN, ("NemotronH_Omni_Reasoning_V3",), since="0.29.0"),
     Family(MIMO, _NEXTN, ("MiMoForCausalLM",)),
     Family(
         _INSIDE,
@@ -158,6 +189,59 @@ FAMILIES = (
         _INSIDE, "num_mtp_modules", ("MiniMaxM3SparseForConditionalGeneration",), since="0.24.0"
     ),
     Family(ERNIE, _NEXTN, ("Ernie4_5_MoeForCausalLM",)),
+    Family(_behind("bailing_moe_mtp"), _NEXTN, ("BailingMoeV2_5ForCausalLM",), since="0.25.0"),
+    Family(
+        _behind("bailing_moe_v3_mtp"),
+        _NEXTN,
+        ("BailingMoeV3ForCausalLM",),
+        since="0.28.0",
+    ),
+    Family(
+        _behind("bailing_moe_v3_mtp"),
+        _NEXTN,
+        ("BailingMoeV3VLForConditionalGeneration",),
+        since="0.30.0",
+    ),
+    Family(_behind("kimi_k3", _NEW), _NEXTN, ("KimiK3ForConditionalGeneration",), since="0.27.0"),
+    Family(_behind("hy_v4", _NEW), _NEXTN, ("HYV4ForCausalLM",), since="0.29.0"),
+    Family(
+        _behind("glm5next", _NEW),
+        _NEXTN,
+        ("Glm5NextForCausalLM", "Glm5NextForConditionalGeneration"),
+        since="0.30.0",
+    ),
+    Family(
+        _behind("step5", _NEW),
+        _NEXTN,
+        ("Step5ForCausalLM", "Step5ForConditionalGeneration"),
+        since="0.33.0",
+    ),
+    Family(_under_mtp("exaone4_5_mtp"), _NEXTN, ("Exaone4_5_ForConditionalGeneration",)),
+    Family(_under_mtp("dots3_note", _NEW), _NEXTN, ("Dots3NoteForCausalLM",), since="0.28.0"),
+    Family(
+        _under_mtp("qwen3_5_mtp"),
+        "mtp_num_hidden_layers",
+        ("InternS2PreviewForConditionalGeneration",),
+        since="0.22.0",
+    ),
+    Family(
+        _under_mtp("interns2_mobius"),
+        "mtp_num_hidden_layers",
+        ("InternS2MobiusForConditionalGeneration",),
+        since="0.28.0",
+    ),
+    Family(
+        _under_mtp("qwen4_exp", _NEW),
+        "mtp_num_hidden_layers",
+        ("Qwen4ExpForCausalLM", "Qwen4ExpForConditionalGeneration"),
+        since="0.29.0",
+    ),
+    Family(
+        replace(_INSIDE, source="models/inkling/__init__.py"),
+        _NEXTN,
+        ("InklingForCausalLM", "InklingForConditionalGeneration"),
+        since="0.26.0",
+    ),
 )
 SCHEMES = (DEEPSEEK_V4, QWEN, MIMO, _INSIDE, ERNIE, DEEPSEEK)
 """What is looked for where the architecture is not known: the most telling names first."""

@@ -6,6 +6,8 @@ import ast
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from vpatch.checkpoint.gaps import gaps_of
+from vpatch.checkpoint.methods import MODELSLIM_METHOD
 from vpatch.checkpoint.schemes import family_of
 from vpatch.errors import VpatchError
 
@@ -13,11 +15,17 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from vpatch.checkpoint.inspection import Inspection
+    from vpatch.checkpoint.quantisation import Quantisation
+    from vpatch.source.tree import Tree
 
 REGISTRY = "vllm/model_executor/models/registry.py"
 SPECULATIVE = "vllm/config/speculative.py"
 QUANTISATION = "vllm/model_executor/layers/quantization/__init__.py"
 FILES = (REGISTRY, SPECULATIVE, QUANTISATION)
+_METHOD_OVERRIDE = "override_quantization_method"
+_MODELOPT = "vllm/model_executor/layers/quantization/modelopt.py"
+_SPECULATORS = "vllm/transformers_utils/configs/speculators/algos.py"
+_V41 = "DeepseekV41ForCausalLM"
 _ALL = "_VLLM_MODELS"
 _DRAFTS = "_SPECULATIVE_DECODING_MODELS"
 _METHODS = "QuantizationMethods"
@@ -28,8 +36,8 @@ _OVERRIDE = "hf_config_override"
 class Support:
     """What a release has. None: the checkpoint does not say what to look for.
 
-    `architecture`: the release registers the model. `mtp`: it has a draft model for the MTP layers.
-    `quantisation`: it knows the method.
+    `architecture`: the release registers the model. `mtp`: it has a draft model for the MTP layers,
+    and its loader reads them. `quantisation`: it knows the method, or another one that reads it.
     """
 
     architecture: bool | None
@@ -43,8 +51,15 @@ class RegistryError(VpatchError):
     code = "checkpoint.unknown-registry"
 
 
+def files_of(tree: Tree) -> dict[str, bytes]:
+    """Return the files of a release that say what it has."""
+    there = set(tree.paths())
+    wanted = {*FILES, _MODELOPT, _SPECULATORS, *tree.containing(_METHOD_OVERRIDE.encode())}
+    return {path: tree.read(path) for path in sorted(wanted & there) if path.startswith("vllm/")}
+
+
 def support_of(inspection: Inspection, files: Mapping[str, bytes], release: str) -> Support:
-    """Compare a checkpoint with a release. `files` are those of `FILES` that the release has.
+    """Compare a checkpoint with a release. `files` are those of `files_of`.
 
     It reads syntax, and runs nothing. vLLM's `hf_config_override` says which draft model a config
     gets; the conditions in it are compared by their names alone, so `mtp` does not know that a
@@ -54,7 +69,7 @@ def support_of(inspection: Inspection, files: Mapping[str, bytes], release: str)
         RegistryError: a file is not there, or not as it was in 0.20.0 to 0.33.0.
     """
     try:
-        return _support(inspection, files)
+        return _support(inspection, files, release)
     except (
         *(KeyError, StopIteration, SyntaxError, ValueError, AttributeError, TypeError),
         *(RecursionError, MemoryError),
@@ -65,22 +80,93 @@ def support_of(inspection: Inspection, files: Mapping[str, bytes], release: str)
         ) from error
 
 
-def _support(inspection: Inspection, files: Mapping[str, bytes]) -> Support:
-    checkpoint, method = inspection.checkpoint, inspection.quantisation
+def _support(inspection: Inspection, files: Mapping[str, bytes], release: str) -> Support:
+    checkpoint, quantisation = inspection.checkpoint, inspection.quantisation
     architecture = checkpoint.architecture
-    registry = ast.parse(files[REGISTRY])
-    known, drafts = _models(registry)
+    known, drafts = _models(ast.parse(files[REGISTRY]))
     types = (checkpoint.config.get("model_type"), checkpoint.language.get("model_type"))
     named = {name for name in types if isinstance(name, str)}
     names = named | {architecture} if architecture else named
-    has_mtp = family_of(architecture) is not None or inspection.mtp.scheme is not None
-    return Support(
-        architecture in known if architecture else None,
-        bool(_follow_overrides(ast.parse(files[SPECULATIVE]), names) & drafts)
-        if has_mtp and named
-        else None,
-        method.method in _methods(ast.parse(files[QUANTISATION])) if method else None,
+    method = _has_method(quantisation, files) if quantisation else None
+    draft = inspection.draft
+    if draft is not None and not draft.inside:
+        reached = _follow_overrides(ast.parse(files[SPECULATIVE]), names)
+        return Support(_has_draft(inspection, files, reached & drafts, drafts), None, method)
+    has_mtp = (
+        family_of(architecture) is not None
+        or inspection.mtp.scheme is not None
+        or inspection.mtp.count > 0
     )
+    mtp: bool | None = None
+    if draft is not None:
+        model = "DSparkV41DraftModel" if architecture == _V41 else "DSparkDraftModel"
+        mtp = draft.release is not None and model in drafts and architecture in known
+    elif has_mtp and named:
+        reached = _follow_overrides(ast.parse(files[SPECULATIVE]), names)
+        gaps = gaps_of(inspection)
+        mtp = bool(reached & drafts) and not any(gap.has(release) for gap in gaps)
+    return Support(architecture in known if architecture else None, mtp, method)
+
+
+def _has_draft(
+    inspection: Inspection, files: Mapping[str, bytes], reached: set[str], drafts: set[str]
+) -> bool:
+    """Whether a release registers a draft, under its name or under what it makes of that."""
+    word = inspection.checkpoint.config.get("speculators_model_type")
+    if isinstance(word, str):
+        algorithms = ast.parse(files.get(_SPECULATORS, b""))
+        return any(
+            isinstance(node, ast.Call) and word in _strings(node.args)
+            for node in ast.walk(algorithms)
+        )
+    architecture = inspection.checkpoint.architecture or ""
+    draft = inspection.draft
+    if draft is not None and draft.kind == "medusa":
+        architecture = "MedusaModel"  # the older ones name none
+    prefixes = ("", "Eagle", "Eagle3", "DFlash")
+    return bool(reached) or bool(drafts & {f"{prefix}{architecture}" for prefix in prefixes})
+
+
+def _has_method(quantisation: Quantisation, files: Mapping[str, bytes]) -> bool | None:
+    """Whether a release reads the method's configs; None for one that is not vLLM's."""
+    method, algorithm = quantisation.method, quantisation.algorithm
+    if method == MODELSLIM_METHOD:
+        return None
+    if algorithm is not None and _MODELOPT in files and algorithm not in _algorithms(files):
+        return False
+    if method in _methods(ast.parse(files[QUANTISATION])):
+        return True
+    return any(_takes_over(text, method) for text in files.values())
+
+
+def _algorithms(files: Mapping[str, bytes]) -> set[str]:
+    """Return the algorithms of ModelOpt that a release knows."""
+    return {
+        text
+        for name, value in _assignments(ast.parse(files[_MODELOPT]))
+        if name in {"QUANT_ALGOS", "LINEAR_ALGOS"}
+        for text in _strings(ast.walk(value))
+    }
+
+
+def _takes_over(text: bytes, method: str) -> bool:
+    """Whether a class of a file says that it reads the configs of another method."""
+    if _METHOD_OVERRIDE.encode() not in text or method.encode() not in text:
+        return False
+    return any(
+        isinstance(node, ast.FunctionDef)
+        and node.name == _METHOD_OVERRIDE
+        and any(_asks_for(one, method) for one in ast.walk(node))
+        for node in ast.walk(ast.parse(text))
+    )
+
+
+def _asks_for(node: ast.AST, method: str) -> bool:
+    """Whether it is a comparison of the method's name, as `quant_method == "auto-round"` is."""
+    if not isinstance(node, ast.Compare) or not isinstance(node.ops[0], ast.Eq | ast.In):
+        return False
+    asked = ast.unparse(node.left)
+    return "quant_method" in asked and method in _strings(ast.walk(node.comparators[0]))
 
 
 def _models(registry: ast.Module) -> tuple[set[str], set[str]]:
@@ -101,9 +187,27 @@ def _follow_overrides(module: ast.Module, names: set[str]) -> set[str]:
         if isinstance(node, ast.FunctionDef) and node.name == _OVERRIDE
     )
     for statement in function.body:
-        if isinstance(statement, ast.If) and _strings(ast.walk(statement.test)) & all_names:
-            all_names |= _strings(node for part in statement.body for node in ast.walk(part))
+        branch: ast.stmt | None = statement
+        while isinstance(branch, ast.If):
+            if _is_about(branch.test, all_names):
+                all_names |= _strings(node for part in branch.body for node in ast.walk(part))
+                break
+            (branch,) = branch.orelse if len(branch.orelse) == 1 else (None,)
     return all_names
+
+
+def _is_about(test: ast.expr, names: set[str]) -> bool:
+    """Whether a condition names one of these, or asks whether one of these has a word in it."""
+    if _strings(ast.walk(test)) & names:
+        return True
+    match test:
+        case ast.Compare(
+            left=ast.Constant(value=str(word)),
+            ops=[ast.In()],
+            comparators=[ast.Attribute(attr="model_type")],
+        ):
+            return any(word in name for name in names)
+    return False
 
 
 def _methods(module: ast.Module) -> set[str]:

@@ -86,6 +86,6 @@ def _cannot(python: Path, why: str) -> UsageError:
     return UsageError(
         f"vpatch cannot ask its transformers: {why}",
         where=str(python),
-        hint="give --engine the Python that vLLM is installed for",
+        hint="give --python the Python that vLLM is installed for",
         code="checkpoint.wrong-engine",
     )

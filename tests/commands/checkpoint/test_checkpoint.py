@@ -8,6 +8,8 @@ import os
 import pytest
 
 from tests.checkpoint import builders as b
+from tests.checkpoint.test_drafts import dspark
+from tests.checkpoint.test_reported import glm, step
 from tests.checkpoint.test_support import FILES
 from tests.projects import archive
 
@@ -50,11 +52,49 @@ def test_inspect_as_json(empty):
     assert {one["kind"] for one in found["findings"]} >= {"ignore-names", "mtp-format"}
 
 
+def test_all_modules_of_a_finding_are_printed_and_in_json(empty):
+    glm(empty.folder / "glm", ["lm_head"])
+    run = empty.run("checkpoint", "inspect", "glm", code=1)
+    assert "  modules: model.layers.2.self_attn.fused_qkv_a_proj\n" in run.out
+    assert "           model.layers.2.mlp.experts.*.up_proj (2)\n" in run.out
+    assert "  pattern: model\\.layers\\.2\\..*\n" in run.out
+    (one,) = (
+        found
+        for found in empty.run("checkpoint", "inspect", "glm", "--json", code=1).json["findings"]
+        if found["kind"] == "mtp-format"
+    )
+    assert len(one["modules"]) == 12
+    assert one["pattern"] == r"model\.layers\.2\..*"
+
+
+def test_a_draft_in_json(empty):
+    dspark(empty.folder / "v4")
+    found = empty.run("checkpoint", "inspect", "v4", "--json").json
+    assert (found["draft"]["kind"], found["draft"]["vllm"]) == ("dspark", ">=0.25.0")
+    assert json.loads(found["draft"]["speculative_config"])["method"] == "dspark"
+    assert found["needs"]["vllm"] is None
+
+
+def test_a_list_in_a_file_of_its_own_is_corrected_there(empty):
+    folder = step(empty.folder / "step", ["lm_head", "model.layers.2.self_attn*"])
+    config = json.loads((folder / "config.json").read_text())
+    quantised = config.pop("quantization_config")
+    (folder / "config.json").write_text(json.dumps(config))
+    path = folder / "hf_quant_config.json"
+    path.write_text(json.dumps({"quantization": quantised}))
+    before = state(folder)["config.json"]
+    run = empty.run("checkpoint", "ignore-names", "step", "--write")
+    assert "hf_quant_config.json is rewritten; hf_quant_config.json.orig is the old file" in run.out
+    excluded = json.loads(path.read_text())["quantization"]["exclude_modules"]
+    assert "model.layers.2.mtp_block.self_attn.qkv_proj" in excluded
+    assert state(folder)["config.json"] == before
+
+
 def test_inspect_for_a_platform(empty):
     b.v4(empty.folder / "v4", [])
-    out = empty.run("checkpoint", "inspect", "v4", "--platform", "metax", code=1).out
+    out = empty.run("checkpoint", "inspect", "v4", "--accelerator", "metax", code=1).out
     assert "10 modules are FP8, and MetaX C500 has no FP8" in out
-    run = empty.run("checkpoint", "inspect", "v4", "--platform", "abacus", code=2)
+    run = empty.run("checkpoint", "inspect", "v4", "--accelerator", "abacus", code=2)
     assert "there is no platform abacus" in run.errors
 
 
@@ -74,11 +114,11 @@ def test_ignore_names(empty):
     assert state(folder) == before
     assert (
         "config.json.orig is the old file"
-        in empty.run("checkpoint", "ignore-names", "v4", "--fix").out
+        in empty.run("checkpoint", "ignore-names", "v4", "--write").out
     )
     assert state(folder)["config.json.orig"] == before["config.json"]
     after = state(folder)
-    again = empty.run("checkpoint", "ignore-names", "v4", "--fix").out
+    again = empty.run("checkpoint", "ignore-names", "v4", "--write").out
     assert again.endswith("was not changed: no entry can be replaced by a better one\n")
     assert state(folder) == after
 
@@ -86,24 +126,24 @@ def test_ignore_names(empty):
 def test_ignore_names_after_a_kill(empty):
     """What the killed run left goes, though nothing is left to correct."""
     folder = b.v4(empty.folder / "v4", ["mtp.0.e_proj"])
-    empty.run("checkpoint", "ignore-names", "v4", "--fix")
+    empty.run("checkpoint", "ignore-names", "v4", "--write")
     after = state(folder)
     (folder / ".vpatch-new").write_text('{"names": ["config.json.orig.2"]}')
     (folder / ".config.json.orig.2.vpatch").write_text("half")
-    empty.run("checkpoint", "ignore-names", "v4", "--fix")
+    empty.run("checkpoint", "ignore-names", "v4", "--write")
     assert state(folder) == after
 
 
 def test_ignore_names_as_json(empty):
     b.v4(empty.folder / "v4", ["mtp.0.e_proj"])
-    found = empty.run("checkpoint", "ignore-names", "v4", "--fix", "--json").json
+    found = empty.run("checkpoint", "ignore-names", "v4", "--write", "--json").json
     assert (found["fixed"], found["clean"]) == (True, True)
     assert found["lists"][0]["entries"][0]["missed"] == ["model.layers.2.e_proj"]
 
 
 def test_ignore_names_that_a_person_must_decide(empty):
     b.v4(empty.folder / "v4", ["layers.0.attn.wq_a", "mtp.0.e_proj"])
-    run = empty.run("checkpoint", "ignore-names", "v4", "--fix", code=1)
+    run = empty.run("checkpoint", "ignore-names", "v4", "--write", code=1)
     assert "model.layers.0.attn.fused_wqa_wkv is made of modules of which some are named" in run.out
     assert "except where a person must decide" in run.out
 
@@ -115,9 +155,9 @@ def test_ignore_names_without_lists(empty):
 
 
 def test_ignore_names_of_a_method_that_is_not_known(empty):
-    b.mimo(empty.folder / "m", quantization_config={"quant_method": "quark", "exclude": ["x"]})
+    b.mimo(empty.folder / "m", quantization_config={"quant_method": "humming", "ignore": ["x"]})
     run = empty.run("checkpoint", "ignore-names", "m", code=2)
-    assert "how vLLM matches names for quark" in run.errors
+    assert "how vLLM matches names for humming" in run.errors
     assert run.codes == ("checkpoint.unknown-method",)
 
 
@@ -189,7 +229,7 @@ def test_bad_input_is_one_clear_message(command, bad, empty):
 
 def test_options_that_are_wrong(empty):
     empty.run("checkpoint", "graft-mtp", "x", code=2)
-    empty.run("checkpoint", "graft-mtp", "x", "--from", "y", "--as", "z", code=2)
+    empty.run("checkpoint", "graft-mtp", "x", "--from", "y", "--tensor-format", "z", code=2)
     empty.run("checkpoint", "look", "x", code=2)
 
 

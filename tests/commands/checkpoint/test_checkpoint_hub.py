@@ -157,7 +157,7 @@ def test_names_are_compared_there_and_not_corrected(empty):
     words = ["checkpoint", "ignore-names", NAME]
     run = empty.run(*words, code=1)
     assert "missed   model.layers.2.e_proj" in run.out
-    run = empty.run(*words, "--fix", "--json", code=2)
+    run = empty.run(*words, "--write", "--json", code=2)
     (error,) = run.json_errors
     assert error["code"] == "checkpoint.read-only"
     assert error["hint"] == "download it, and name its folder"

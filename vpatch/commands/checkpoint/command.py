@@ -26,8 +26,15 @@ from vpatch.commands.checkpoint.output import (
     QuantiseOutput,
 )
 from vpatch.commands.checkpoint.quantise import open_quantiser
-from vpatch.console.options import json_option, library_options, offline_option, open_context
+from vpatch.console.common_options import offline_option
+from vpatch.console.completion import RELEASES
+from vpatch.console.options import (
+    json_option,
+    library_options,
+    open_context,
+)
 from vpatch.console.output import Group, secho, style
+from vpatch.console.renamed_options import renamed_option
 from vpatch.console.result import CommandResult
 from vpatch.errors import ExitCode, UnusedOptionError, UsageError
 from vpatch.runs.checkpoint_releases import needed_in, on_releases
@@ -35,7 +42,7 @@ from vpatch.runs.checkpoint_releases import needed_in, on_releases
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from vpatch.checkpoint.findings import CheckpointFinding
+    from vpatch.checkpoint.finding_model import CheckpointFinding
     from vpatch.workspace.context import Context
 
 _folder = click.argument("folder", metavar="PATH", type=click.Path(path_type=Path))
@@ -48,25 +55,33 @@ _engine_option = click.option(
 
 @click.group("checkpoint", cls=Group)
 def command() -> None:
-    """Inspect a checkpoint without loading it, and repair its MTP layers.
+    """Inspect a checkpoint, and repair its MTP layers.
 
-    PATH is the folder with config.json and *.safetensors. `inspect` and `ignore-names` also take
-    ORG/NAME or ORG/NAME@REVISION, and read the headers from the Hugging Face Hub.
+    No tensor is loaded to inspect it. PATH is the folder with config.json and *.safetensors.
+    `inspect` and `ignore-names` also take ORG/NAME or ORG/NAME@REVISION, and read the headers from
+    the Hugging Face Hub.
     """
 
 
 @command.command("inspect")
 @_folder
-@click.option(
-    "--engine",
-    "python",
+@renamed_option(
+    "--python",
+    old="--engine",
     type=click.Path(path_type=Path),
     metavar="PYTHON",
     help="Ask transformers in this Python for the tokenizer's class.",
 )
-@click.option("--platform", metavar="NAME", help=f"Platform to run it on: {', '.join(NAMES)}.")
+@renamed_option(
+    "--accelerator",
+    "platform",
+    old="--platform",
+    metavar="NAME",
+    help=f"What it is to run on: {', '.join(NAMES)}.",
+)
 @click.option(
     "--vllm",
+    type=RELEASES,
     metavar="VERSION",
     help="Say what this release of vLLM has for the checkpoint; `all` for every release.",
 )
@@ -107,13 +122,19 @@ def inspect(
 
 @command.command("ignore-names")
 @_folder
-@click.option("--fix", is_flag=True, help="Write the better entries to config.json.")
+@renamed_option(
+    "--write",
+    "fix",
+    old="--fix",
+    is_flag=True,
+    help="Write the better entries to the file of the list.",
+)
 @json_option
 def ignore_names(folder: Path, *, fix: bool, as_json: bool) -> CommandResult | ExitCode:
     """Compare the lists of unquantised modules with vLLM's names for these modules.
 
     Such lists use the names on disk. vLLM fuses modules (q_proj, k_proj and v_proj become
-    qkv_proj), renames others, and matches the new names. --fix replaces an entry by one that
+    qkv_proj), renames others, and matches the new names. --write replaces an entry by one that
     matches both names, and keeps the old file as config.json.orig. Ends with 1 if an entry matches
     only the names on disk, and is not fixed.
     """
@@ -144,7 +165,7 @@ def ignore_names(folder: Path, *, fix: bool, as_json: bool) -> CommandResult | E
         return CommandResult(output, code)
     _print(report.list_lines(before))
     if backup:
-        click.echo(f"config.json is rewritten; {backup.name} is the old file")
+        click.echo(f"{before.judged[0].ignored.file} is rewritten; {backup.name} is the old file")
         exception = "" if clean else ", except where a person must decide"
         click.echo(f"its lists now match in vLLM what they match on disk{exception}")
     elif fix:
@@ -161,9 +182,10 @@ def ignore_names(folder: Path, *, fix: bool, as_json: bool) -> CommandResult | E
     type=click.Path(path_type=Path),
     help="The original checkpoint, or its part with config.json, the index and the MTP tensors.",
 )
-@click.option(
-    "--as",
+@renamed_option(
+    "--tensor-format",
     "form",
+    old="--as",
     type=click.Choice(["source", "trunk"]),
     default="source",
     show_default=True,
@@ -180,15 +202,15 @@ def graft_mtp(
 
     Writes a new shard, the lost MTP entries of config.json, and the index. The old config.json is
     kept as config.json.orig. The checkpoint does not change until everything is written and read
-    back. A second run finds nothing to do. If the trunk is quantised, `--as trunk` quantises the
-    tensors too, as quantise-mtp does. Ends with 1 if something still prevents MTP.
+    back. A second run finds nothing to do. If the trunk is quantised, `--tensor-format trunk`
+    quantises the tensors too, as quantise-mtp does. Ends with 1 if something still prevents MTP.
     """
     context = open_context(offline=offline)
     quantised = form == "trunk" and look_at(FolderFiles(folder)).quantisation is not None
     if engine is not None and not quantised:
         raise UnusedOptionError(
             "--engine would have no effect: nothing is quantised",
-            hint="leave it out; or give --as trunk, and a target that is quantised",
+            hint="leave it out; or give --tensor-format trunk, and a target that is quantised",
         )
     if not quantised:
         done = graft(folder, source, as_trunk=form == "trunk", progress=context.progress)
@@ -196,9 +218,10 @@ def graft_mtp(
         return _end(output, report.graft_lines(done), as_json=as_json)
     if engine is None:
         raise UsageError(
-            "its trunk is quantised, so `--as trunk` quantises what it grafts",
+            "its trunk is quantised, so `--tensor-format trunk` quantises what it grafts",
             where=str(folder),
-            hint="give --engine as well: cpu, or the Python of your vLLM; or graft --as source",
+            hint="give --engine as well: cpu, or the Python of your vLLM; or graft with "
+            "--tensor-format source",
             code="checkpoint.no-engine",
         )
     with open_quantiser(context, engine) as quantiser:
@@ -266,3 +289,5 @@ def _print_findings(findings: Sequence[CheckpointFinding | CheckpointFindingOutp
         click.echo(f"{style(f'{label}:', fg=colour)} {finding.what}")
         if finding.hint:
             click.echo(f"  next: {finding.hint}")
+        for line in report.module_lines(finding.modules, finding.pattern):
+            click.echo(line)

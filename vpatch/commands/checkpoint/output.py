@@ -7,13 +7,15 @@ from typing import TYPE_CHECKING, Annotated, Self
 
 from pydantic import BeforeValidator, Field
 
+from vpatch.checkpoint.gaps import gaps_of, specifier
 from vpatch.checkpoint.graft import Grafted
 from vpatch.console.document import OutputModel, read_from
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
 
-    from vpatch.checkpoint.findings import CheckpointFinding
+    from vpatch.checkpoint.drafts import CheckpointDraft
+    from vpatch.checkpoint.finding_model import CheckpointFinding
     from vpatch.checkpoint.header import Shard
     from vpatch.checkpoint.inspection import Inspection
     from vpatch.checkpoint.mtp import DeclaredMtp
@@ -44,6 +46,10 @@ class CheckpointFindingOutput(OutputModel):
     """What to do next."""
     fault: bool
     """Whether it keeps MTP out; if not, it is a note."""
+    modules: list[str]
+    """All modules that it is about, by their names in vLLM."""
+    pattern: str | None
+    """A regular expression for these modules. It matches no module for which the opposite holds."""
 
 
 class ShardsOutput(OutputModel):
@@ -93,6 +99,8 @@ class QuantisationOutput(OutputModel):
     where: Annotated[str, BeforeValidator(".".join)] = read_from("quantisation.way")
     """Its key in config.json."""
     method: str = read_from("quantisation.method")
+    understood: bool = read_from("quantisation.understood")
+    """Whether vpatch knows how vLLM reads a config of this method."""
     bits: list[str] = read_from("quantisation.bits")
     lists: list[IgnoreListOutput] = read_from("judged")
 
@@ -118,6 +126,36 @@ class MtpOutput(OutputModel):
     """Modules that must be there and are not."""
     without_scale: list[str] = read_from("lacking")
     """Modules that have a quantised matrix and no scale."""
+
+
+class DraftOutput(OutputModel):
+    """A draft of another kind than MTP layers."""
+
+    kind: str
+    """A fixed word for programs."""
+    what: str
+    """What it is, for people."""
+    verifier: str | None
+    """The model that it drafts for, where the checkpoint names it."""
+    inside: bool
+    """Whether it lies in the verifier's own checkpoint."""
+    speculative_config: str | None
+    """The value of `--speculative-config` that starts it."""
+    vllm: str | None
+    """The releases that run it; null where vpatch knows none."""
+
+    @classmethod
+    def of(cls, draft: CheckpointDraft, folder: Path) -> Self:
+        release = draft.release
+        until = f",<={release.until}" if release and release.until else ""
+        return cls(
+            kind=draft.kind,
+            what=draft.what,
+            verifier=draft.verifier,
+            inside=draft.inside,
+            speculative_config=draft.config(str(folder)),
+            vllm=f">={release.since}{until}" if release else None,
+        )
 
 
 class TokenizerOutput(OutputModel):
@@ -171,6 +209,8 @@ class InspectOutput(OutputModel):
     quantisation: QuantisationOutput | None
     formats: FormatsOutput
     mtp: MtpOutput
+    draft: DraftOutput | None
+    """What the checkpoint has or is, where that is another draft than MTP layers."""
     tokenizer: TokenizerOutput
     needs: NeedsOutput
     releases: list[ReleaseSupportOutput]
@@ -199,9 +239,12 @@ class InspectOutput(OutputModel):
                 mtp={kind: one.tensors for kind, one in inspection.formats(mtp=True).items()},
             ),
             mtp=inspection.mtp,
+            draft=DraftOutput.of(inspection.draft, checkpoint.folder) if inspection.draft else None,
             tokenizer=tokenizer,
             needs=NeedsOutput(
-                vllm=f">={family.since}" if family else None,
+                vllm=specifier(family.since, gaps_of(inspection))
+                if family and inspection.draft is None
+                else None,
                 patches=[
                     NeededPatchOutput(patch=need.patch, reason=need.reason, vllm=releases)
                     for need, releases in needs
@@ -216,7 +259,7 @@ class IgnoreNamesOutput(OutputModel):
     """The result of `vpatch checkpoint ignore-names`."""
 
     lists: list[IgnoreListOutput]
-    """As they were before `--fix`."""
+    """As they were before `--write`."""
     fixed: bool
     """Whether config.json was written."""
     backup: Path | None
