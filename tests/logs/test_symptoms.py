@@ -56,6 +56,10 @@ def test_the_log_of_a_real_failure():
             "(B pid=2) RuntimeError: expected scalar",
             "(A pid=1) Float but found Double",
         ],
+        # Broken twice, and behind a prefix that the first line alone has.
+        [f"(A pid=1) {RECORD} RuntimeError: expected sca", "lar type Fl", "oat but found Double"],
+        [f"vllm-1 | (A pid=1) {RECORD} expected scalar", "type Float but found Double"],
+        ["RuntimeError: expected scalar type &#70;loat but found Double"],
     ],
 )
 def test_a_symptom_is_found(lines, tmp_path):

@@ -6,7 +6,17 @@ from pathlib import Path
 import pytest
 
 from vpatch.logs import vllm_format
-from vpatch.logs.vllm_format import PIECE, printed_version, read_pieces, release_of, split_prefix
+from vpatch.logs.vllm_format import (
+    PIECE,
+    as_utf8,
+    encoding_of,
+    printed_version,
+    read_blocks,
+    read_lines,
+    read_pieces,
+    release_of,
+    split_prefix,
+)
 from vpatch.util.visible import without_colours
 
 # As vLLM 0.23.0 prints it with VLLM_LOGGING_COLOR=1.
@@ -98,3 +108,60 @@ def test_a_log_that_does_not_end(monkeypatch):
     monkeypatch.setattr(vllm_format, "LARGEST", 10 * vllm_format.PIECE)
     with Path("/dev/zero").open("rb") as stream, pytest.raises(OSError, match="larger than"):
         list(read_pieces(stream))
+
+
+RECORD = "(A pid=1) ERROR 11-21 08:00:00 [core.py:7]"
+TIME = "2026-08-01T10:00:00.123456789Z"
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        f"{RECORD} it fails",
+        f"vllm-1  | {RECORD} it fails",
+        f"[pod/vllm-0/server] {RECORD} it fails",
+        f"{TIME} {RECORD} it fails",
+        f"{TIME} stderr F {RECORD} it fails",
+        f"2026-08-01 10:00:00,123 {RECORD} it fails",
+        '{"log":"' + RECORD + ' it fails\\n","stream":"stderr","time":"x"}',
+        "(A pid=1) [rank0]: it fails",
+        "(A pid=1) it &#102;ails",
+    ],
+)
+def test_what_carries_a_line(line):
+    (read,) = read_lines([(3, line.encode())])
+    assert (read.number, read.process) == (3, b"(A pid=1)")
+    assert read.message.strip() == b"it fails"
+
+
+def test_parts_of_a_line():
+    lines = [
+        f"{TIME} stderr P (A pid=1) it",
+        f"{TIME} stdout F (B pid=2) other",
+        f"{TIME} stderr P  fails wi",
+        f"{TIME} stderr F th care",
+        f"{TIME} stderr P (A pid=1) cut",
+    ]
+    read = list(read_lines(enumerate((line.encode() for line in lines), start=1)))
+    assert [(one.number, one.process, one.message) for one in read] == [
+        (2, b"(B pid=2)", b"other"),
+        (1, b"(A pid=1)", b"it fails with care"),
+        (5, b"(A pid=1)", b"cut"),
+    ]
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-16-le", "utf-16-be"])
+def test_the_encoding_of_a_log(encoding):
+    data = "it fails with care, ä\n".encode(encoding)
+    assert encoding_of(data) == encoding
+    assert as_utf8(io.BytesIO(data), data).read() == "it fails with care, ä\n".encode()
+
+
+def test_blocks_have_all_lines():
+    lines = [f"line {number} {'x' * (number % 300)}".encode() for number in range(5000)]
+    long = b"y" * (3 * (1 << 19))
+    found = list(read_blocks(io.BytesIO(b"\n".join([*lines, long, b"end"]))))
+    numbered = [(n, line) for first, block in found for n, line in enumerate(block, first)]
+    assert numbered[:5000] == list(enumerate(lines, start=1))
+    assert numbered[-1] == (5002, b"end")
+    assert b"".join(line for n, line in numbered if n == 5001) == long

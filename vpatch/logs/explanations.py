@@ -4,6 +4,12 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from vpatch.logs.scanner import LogProbe
+
+if TYPE_CHECKING:
+    from vpatch.logs.facts import Facts
 
 _REPORTED = re.compile(r"\b(?:DEBUG|INFO|WARNING) \d\d-\d\d ")
 
@@ -23,6 +29,12 @@ _USE_A_BUILD_THAT_FITS = (
     "that nvidia-smi works, in a container too"
 )
 _LEFT_OUT = "a library is missing, mostly because a package was built for CUDA and this is a CPU"
+_SHARED_OBJECT = Explanation(
+    "cannot open shared object file",
+    "a library is missing: it is not installed, or the loader does not find it",
+    "find out which package needs it from the frames above it, and install that library's package",
+)
+_NO_CODEC = Explanation("Could not load libtorchcodec", _LEFT_OUT, "pip uninstall torchcodec")
 
 EXPLANATIONS = (
     Explanation("Device string must not be empty", _NO_PLATFORM, _USE_A_BUILD_THAT_FITS),
@@ -44,13 +56,61 @@ EXPLANATIONS = (
         "vLLM's CPU build multiplies INT4 weights only on CPUs with AVX-512, and this CPU has none",
         "run it on another machine, or quantise to W8A8 INT8",
     ),
-    Explanation(
-        "cannot open shared object file",
-        _LEFT_OUT,
-        "remove the package that is named above it, or install its CPU build",
-    ),
-    Explanation("Could not load libtorchcodec", _LEFT_OUT, "pip uninstall torchcodec"),
+    _SHARED_OBJECT,
+    _NO_CODEC,
 )
+BY_MESSAGE = {one.message: one for one in EXPLANATIONS}
+
+_LIBRARY = re.compile(r"(lib[\w.+-]{1,80}\.so[\w.]{0,20}): cannot open shared object file")
+# The libraries of CUDA whose number is that of CUDA itself.
+_CUDA_LIBRARY = re.compile(r"lib(?:cudart|nvrtc|cublas|cublasLt|nvJitLink)\.so\.(\d{1,2})")
+_DRIVER = re.compile(r"lib(?:cuda|nvidia-ml)\.so")
+
+
+def explanation_probes() -> list[LogProbe]:
+    """Return what to look for in a log; a line that merely reports it does not count."""
+    return [
+        LogProbe.of_text(f"explained:{one.message}", one.message, quiet=False)
+        for one in EXPLANATIONS
+    ]
+
+
+def in_context(one: Explanation, text: str, facts: Facts) -> Explanation:
+    """Return what explains a line, seen with the platform and the packages that the log names."""
+    if one is not _SHARED_OBJECT:
+        if one is _NO_CODEC and facts.platform not in (None, "cpu"):
+            meaning = "torchcodec does not load: a library is missing, or it is for another torch"
+            return Explanation(one.message, meaning, one.hint)
+        return one
+    library = _LIBRARY.search(text)
+    name = library[1] if library else "a library"
+    if _DRIVER.match(name):
+        meaning = f"{name} is a part of the GPU driver, and the loader finds none here"
+        return Explanation(f"{name}: {one.message}", meaning, _USE_A_BUILD_THAT_FITS)
+    cuda = _CUDA_LIBRARY.match(name)
+    if cuda is None:
+        message = f"{name}: {one.message}" if library else one.message
+        return Explanation(message, one.meaning, one.hint)
+    wanted, others = cuda[1], sorted(facts.cuda - {cuda[1]})
+    if others:
+        meaning = (
+            f"CUDA versions are mixed: what is loaded here was built for CUDA {wanted}, and the "
+            f"log also names packages or libraries of CUDA {' and '.join(others)}"
+        )
+        hint = "install vLLM, torch and their packages for one CUDA: pip list | grep -E 'cu1[0-9]'"
+    elif facts.platform == "cpu":
+        meaning = f"a package was built for CUDA {wanted}, and this is a CPU"
+        hint = "remove the package that is named above it, or install its CPU build"
+    elif facts.platform is None:
+        meaning = (
+            f"a package was built for CUDA {wanted}, whose runtime is not there: this is no CUDA "
+            "environment, or one of another CUDA version. The log does not say which"
+        )
+        hint = "compare with python -c 'import torch; print(torch.version.cuda)'"
+    else:
+        meaning = f"a package was built for CUDA {wanted}, and its runtime library is not found"
+        hint = "compare with python -c 'import torch; print(torch.version.cuda)'"
+    return Explanation(f"{name}: {one.message}", meaning, hint)
 
 
 def explained(text: str) -> Explanation | None:

@@ -20,6 +20,7 @@ from tests.projects import (
     write_tree,
 )
 from vpatch.logs import vllm_format
+from vpatch.logs.known_issues import known_issues
 
 LOG = Path(__file__).parents[2] / "resources" / "vllm-0.23.0-cpu-mtp.log"
 CORE = "(EngineCore pid=7) INFO 11-21 08:00:00 [core.py:113] "
@@ -224,28 +225,36 @@ def test_offline_tells_what_was_found(empty, log):
 def test_a_log_with_nothing_known(empty, log):
     write_log(empty, STARTED, "all is well\n")
     run = empty.run("diagnose", log)
-    assert run.out.startswith(
-        "engine.log: nothing known in 2 lines; 5 symptoms of 3 patches were looked for\n"
-    )
-    assert empty.run("diagnose", log, "--json").json["looked_for"] == {"patches": 3, "symptoms": 5}
+    assert run.out.startswith("engine.log: nothing known in 2 lines; 4 symptoms of 3 patches, and ")
+    looked_for = empty.run("diagnose", log, "--json").json["looked_for"]
+    assert looked_for == {"patches": 3, "symptoms": 4, "known_issues": len(known_issues())}
 
 
 def test_diagnose_as_json(empty, log):
     document = empty.run("diagnose", log, "--json", code=1).json
     (found,) = document.pop("found")
+    facts = document.pop("facts")
+    looked_for = document.pop("looked_for")
     assert document == {
         "log": "engine.log",
+        "logs": [{"log": "engine.log", "lines": 3}],
         "lines": 3,
         "versions": ["0.50.0"],
         "note": None,
-        "looked_for": {"patches": 3, "symptoms": 5},
+        "known_issues": [],
         "explained": [],
+        "observations": [],
+        "next": None,
     }
+    assert (looked_for["patches"], looked_for["symptoms"]) == (3, 4)
+    assert facts["model"] == "m"
+    assert facts["last_error"]["message"] == "it fails"
     assert found["patch"] == "name-proj"
+    assert found["certainty"] == "sure"
     assert found["state"] == "needed"
     assert found["run"] == "vpatch apply --vllm 0.50.0 --patch name-proj"
     assert found["symptoms"] == [
-        {"symptom": "it fails", "line": 2, "text": FAILS.strip(), "count": 2}
+        {"symptom": "it fails", "log": log, "line": 2, "text": FAILS.strip(), "count": 2}
     ]
 
 
@@ -263,11 +272,11 @@ def test_the_log_of_a_real_failure(empty):
 @pytest.mark.parametrize(
     ("args", "what"),
     [
-        ([], "missing argument 'LOGFILE'"),
+        ([], "missing argument 'LOGFILE...'"),
         (["nowhere.log"], "nowhere.log: the log cannot be read: No such file or directory"),
-        (["."], ".: the log cannot be read: Is a directory"),
-        (["packed.gz"], "packed.gz: the log is packed, or in UTF-16"),
-        (["wide.log"], "wide.log: the log is packed, or in UTF-16"),
+        (["nothing"], "nothing: the folder has no files"),
+        (["packed.gz"], "packed.gz: the log is packed, so"),
+        (["engine.log", "packed.gz"], "packed.gz: the log is packed, so"),
         # Before any log is read.
         (["nowhere.log", "--vllm", "x/y"], "'x/y': there is no such folder"),
         (["engine.log", "--vllm", "0.77"], "the index has no final release 0.77 of vllm"),
@@ -276,7 +285,7 @@ def test_the_log_of_a_real_failure(empty):
 def test_diagnose_used_wrongly(empty, log, args, what):
     assert log == "engine.log"
     (empty.folder / "packed.gz").write_bytes(gzip.compress(FAILS.encode()))
-    (empty.folder / "wide.log").write_bytes(FAILS.encode("utf-16"))
+    (empty.folder / "nothing").mkdir()
     run = empty.run("diagnose", *args, code=2)
     assert what in run.err
     assert run.out == ""
@@ -307,3 +316,150 @@ def test_a_log_that_does_not_end(empty, monkeypatch):
         "error: /dev/zero: the log cannot be read: it is larger than 0 GB\n"
         "  next: name a file with vLLM's output, or - for standard input\n"
     )
+
+
+def test_a_general_message_is_one_cause_among_others(empty, log):
+    file = empty.patches / "name-proj" / "patch.yaml"
+    file.write_text(file.read_text().replace("it fails", "index out of range in self"))
+    write_log(empty, STARTED, "IndexError: index out of range in self\n")
+    run = empty.run("diagnose", log, code=1)
+    assert (
+        "  one cause among others: vLLM 0.50.0 has the defect that it cures\n"
+        "    vpatch apply --vllm 0.50.0 --patch name-proj\n"
+    ) in run.out
+    assert "needed" not in run.out
+    (found,) = empty.run("diagnose", log, "--json", code=1).json["found"]
+    assert (found["certainty"], found["state"]) == ("one cause among others", "needed")
+
+
+def test_what_a_tree_that_is_not_at_hand_needs_is_not_known(empty):
+    run = empty.run("diagnose", LOG, "--offline", "--json", code=1).json
+    assert [one["certainty"] for one in run["found"]] == ["unknown"]
+
+
+RANKS = (("rank0.log", STARTED), ("rank9.log", "all is well\n"), ("rank10.log", FAILS))
+
+
+@pytest.mark.usefixtures("log")
+def test_several_logs_are_of_one_vllm(empty):
+    (empty.folder / "run").mkdir()
+    for name, text in RANKS:
+        write_log(empty, text, name=f"run/{name}")
+    run = empty.run("diagnose", "run/rank0.log", "run/rank9.log", "run/rank10.log", code=1)
+    assert run.out == (
+        "3 logs: 1 known symptom in 3 lines, of vLLM 0.50.0\n"
+        "name-proj  [Bugfix] name-proj\n"
+        "  run/rank10.log:1: it fails\n"
+        "  needed: vLLM 0.50.0 needs it\n"
+        "    vpatch apply --vllm 0.50.0 --patch name-proj\n"
+    )
+    assert empty.run("diagnose", "run", code=1).out == run.out
+    logs = empty.run("diagnose", "run", "--json", code=1).json["logs"]
+    assert [one["log"] for one in logs] == [f"run/{name}" for name, _ in RANKS]
+
+
+def test_utf_16_with_and_without_a_mark(empty, log):
+    text = STARTED + FAILS
+    expected = empty.run("diagnose", write_log(empty, text), code=1).out
+    for encoding in ("utf-16", "utf-16-le", "utf-16-be"):
+        (empty.folder / log).write_bytes(text.encode(encoding))
+        assert empty.run("diagnose", log, code=1).out == expected
+
+
+def test_the_first_error_comes_first(empty, log):
+    first = "ValueError: Failed to find a kernel that can implement the WNA16 linear layer.\n"
+    write_log(empty, STARTED, first, FAILS, "libfoo.so.3: cannot open shared object file\n")
+    out = empty.run("diagnose", log, code=1).out
+    assert out.index("wna16-no-kernel") < out.index("name-proj") < out.index("libfoo.so.3")
+
+
+METRICS = (
+    "(APIServer pid=1) INFO 05-06 06:11:23 [metrics.py:101] SpecDecoding metrics: Mean acceptance "
+    "length: 1.03, Accepted throughput: 2.50 tokens/s, Drafted throughput: 3.14 tokens/s, "
+    "Accepted: {} tokens, Drafted: {} tokens, Per-position acceptance rate: {}, "
+    "Avg Draft acceptance rate: {}%\n"
+)
+
+
+def test_the_course_of_the_acceptance(empty, log):
+    good = [METRICS.format(800, 1000, "0.900, 0.700", 80.0)] * 10
+    bad = [METRICS.format(100, 1000, "0.150, 0.050", 10.0)] * 10
+    write_log(empty, *good, *bad)
+    out = empty.run("diagnose", log, code=1).out
+    assert (
+        "acceptance  45.0 % of the drafted tokens were accepted in 20 reports, lines 1 to 20, and "
+        "fewer with time: 80.0 % at first, 10.0 % at last\n"
+    ) in out
+    write_log(empty, *good)
+    assert empty.run("diagnose", log, "--json").json["observations"] == []
+
+
+@pytest.mark.parametrize(
+    ("line", "what"),
+    [
+        (METRICS.format(1200, 1000, "0.900, 0.700", 120.0), "1200 of 1000 drafted tokens were"),
+        (METRICS.format(-3, 1000, "0.900, 0.700", -0.3), "-3 of 1000 drafted tokens were"),
+        (METRICS.format(800, 1000, "0.700, 0.900", 80.0), "a later position of the drafts was"),
+        (METRICS.format(800, 1000, "1.700, 0.900", 80.0), "an acceptance is not between 0 and 1"),
+    ],
+)
+def test_impossible_counters(empty, log, line, what):
+    write_log(empty, METRICS.format(800, 1000, "0.900, 0.700", 80.0), line)
+    (seen,) = empty.run("diagnose", log, "--json", code=1).json["observations"]
+    assert (seen["kind"], seen["line"]) == ("counter", 2)
+    assert seen["what"].startswith(what)
+    write_log(empty, *[line] * 600)
+    (seen,) = empty.run("diagnose", log, "--json", code=1).json["observations"][-1:]
+    assert seen["count"] == 600
+
+
+@pytest.mark.parametrize("cut", ["na", "0.5.", "-", "0.700, 0.", "1"])
+def test_metrics_of_a_line_that_was_cut(empty, log, cut):
+    whole = METRICS.format(800, 1000, "0.900, 0.700", 80.0)
+    write_log(empty, whole, whole.partition("0.900")[0] + "0.900, " + cut)
+    assert empty.run("diagnose", log, "--json").json["observations"] == []
+
+
+def test_one_minute_of_waiting_is_usual(empty, log):
+    waits = (
+        "(EngineCore_DP0 pid=7) INFO 05-28 14:45:27 [shm_broadcast.py:681] No available shared "
+        "memory broadcast block found in 60 seconds.\n"
+    )
+    write_log(empty, waits)
+    assert empty.run("diagnose", log, "--json").json["observations"] == []
+    write_log(empty, STARTED, waits, waits)
+    (seen,) = empty.run("diagnose", log, "--json", code=1).json["observations"]
+    what = "a process waited since 05-28 14:45:27 for another one that did not answer: 2 times"
+    assert (seen["line"], seen["count"], seen["what"]) == (2, 2, what)
+
+
+def test_what_a_log_tells_of_its_vllm(empty, log):
+    config = (
+        "Initializing a V1 LLM engine (v0.50.0) with config: model='/m/big', speculative_config="
+        "SpeculativeConfig(method='mtp', model='/m/draft', num_spec_tokens=2), "
+        "quantization=compressed-tensors, device_config=cuda\n"
+    )
+    frames = [
+        'File "/x/site-packages/vllm/a.py", line 3, in load\n',
+        'File "/x/site-packages/torch/b.py", line 40, in run\n',
+    ]
+    wrapped = [f"(EngineCore pid=7) ERROR 11-21 08:00:01 [core.py:1195]   {one}" for one in frames]
+    follows = "RuntimeError: Engine core initialization failed. See root cause above.\n"
+    failed = "(EngineCore pid=7) ERROR 11-21 08:00:01 [core.py:1195] TypeError: odd\n"
+    write_log(empty, "Resolved architecture: Big\n", config, *wrapped, failed, follows)
+    facts = empty.run("diagnose", log, "--json").json["facts"]
+    error = facts.pop("first_error")
+    assert facts.pop("last_error") == error
+    assert (error["kind"], error["message"], error["line"]) == ("TypeError", "odd", 5)
+    assert error["frames"] == ["vllm/a.py:3 load", "torch/b.py:40 run"]
+    assert facts == {
+        "versions": ["0.50.0"],
+        "platform": "cuda",
+        "model": "/m/big",
+        "architectures": ["Big"],
+        "speculates": True,
+        "speculation": "method='mtp', model='/m/draft', num_spec_tokens=2",
+        "draft": "/m/draft",
+        "quantization": "compressed-tensors",
+        "cuda": [],
+    }

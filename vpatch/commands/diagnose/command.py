@@ -6,26 +6,42 @@ from typing import TYPE_CHECKING
 
 import click
 
-from vpatch.commands.diagnose.diagnosis import DiagnosedLog, SymptomVerdict, diagnose
+from vpatch.commands.diagnose.diagnosis import diagnose
 from vpatch.commands.diagnose.output import DiagnoseOutput
 from vpatch.console import render
-from vpatch.console.options import json_option, library_options, offline_option
+from vpatch.console.common_options import offline_option
+from vpatch.console.completion import RELEASE
+from vpatch.console.options import (
+    json_option,
+    library_options,
+)
 from vpatch.console.output import style
 from vpatch.console.result import CommandResult
 from vpatch.errors import ExitCode
+from vpatch.logs.vllm_format import split_prefix
 from vpatch.util.plural import counted
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator
 
-    from vpatch.logs.symptoms import Sighting
+    from vpatch.commands.diagnose.diagnosis import Diagnosis, IssueVerdict, SymptomVerdict
+    from vpatch.logs.facts import LoggedError, Observation
+    from vpatch.logs.symptoms import ExplainedLine, IssueSighting, Sighting
     from vpatch.workspace.context import Context
+
+    Placed = Sighting | IssueSighting | ExplainedLine | Observation | LoggedError
+
+# The number of the log, and of the line in it.
+Place = tuple[int, int]
+_WIDEST = 160
+_FRAMES = 4
 
 
 @click.command("diagnose")
-@click.argument("log", metavar="LOGFILE")
+@click.argument("logs", metavar="LOGFILE...", nargs=-1, required=True)
 @click.option(
     "--vllm",
+    type=RELEASE,
     metavar="VERSION",
     help="The vLLM that wrote the log, as in vpatch status  [default: as the log says]",
 )
@@ -33,51 +49,143 @@ if TYPE_CHECKING:
 @library_options
 @json_option
 def command(
-    log: str,
+    logs: tuple[str, ...],
     vllm: str | None,
     context: Context,
     *,
     as_json: bool,
 ) -> CommandResult | ExitCode:
-    """Find known symptoms in a log or traceback, and name the patch that fixes each.
+    """Find known symptoms in a log.
 
-    LOGFILE is the output of any vLLM; - reads standard input. Ends with 1 if a symptom is found.
+    Names the patch or the known issue for each, and how sure that is. LOGFILE is the output of any
+    vLLM, or a folder with logs of one run; - reads standard input. Ends with 1 if something is
+    found.
     """
-    diagnosis = diagnose(context, log, vllm)
-    looked_for, reading, sightings, verdicts, note = diagnosis
-    code = ExitCode.FINDINGS if sightings or reading.explained else ExitCode.CLEAN
+    diagnosis = diagnose(context, logs, vllm)
+    code = ExitCode.FINDINGS if diagnosis.shows_something else ExitCode.CLEAN
     if as_json:
         return CommandResult(DiagnoseOutput.model_validate(diagnosis), code)
-    if sightings:
-        _print(reading, verdicts, sightings)
-        if note:
-            click.echo(note)
-    elif not reading.explained:
-        lines, count = counted(reading.lines, "line"), counted(looked_for.symptoms, "symptom")
-        of = counted(looked_for.patches, "patch")
-        click.echo(f"{reading.name}: nothing known in {lines}; {count} of {of} were looked for")
-        click.echo("what only a person can observe is in no log: see vpatch show PATCH")
-    for one, line in reading.explained.items():
-        click.echo(f"{reading.name}:{line}: {one.message}")
-        click.echo(f"  {one.meaning}\n  next: {one.hint}")
+    click.echo("\n".join(_lines(diagnosis)))
     return code
 
 
-def _print(
-    log: DiagnosedLog, verdicts: Sequence[SymptomVerdict], sightings: Sequence[Sighting]
-) -> None:
-    wrote = f", of vLLM {', '.join(log.versions)}" if log.versions else ""
-    count = counted(len(sightings), "known symptom")
-    click.echo(f"{log.name}: {count} in {counted(log.lines, 'line')}{wrote}")
-    for verdict in verdicts:
-        declaration = verdict.patch.declaration
-        click.echo(f"{style(declaration.id, bold=True)}  {declaration.title}")
-        for sighting in verdict.sightings:
-            often = f", {sighting.count} times in all" if sighting.count > 1 else ""
-            click.echo(f"  line {sighting.line}{often}: {sighting.symptom}")
-        state = f"{render.styled(verdict.state)}: " if verdict.state else ""
-        click.echo(f"  {state}{verdict.says}")
-        if verdict.run:
-            if declaration.on_request:
-                click.echo(f"  on request only: {declaration.on_request}")
-            click.echo(f"    {verdict.run}")
+def _lines(diagnosis: Diagnosis) -> Iterator[str]:
+    if diagnosis.verdicts or diagnosis.issues or not diagnosis.shows_something:
+        yield _head(diagnosis)
+    parts = [
+        *((_place(diagnosis, v.sightings[0]), _of_patch(diagnosis, v)) for v in diagnosis.verdicts),
+        *((_place(diagnosis, v.sighting), _of_issue(diagnosis, v)) for v in diagnosis.issues),
+        *((_place(diagnosis, one), _of_explanation(one)) for one in diagnosis.reading.explained),
+        *(
+            (_place(diagnosis, one), _of_observation(diagnosis, one))
+            for one in diagnosis.observations
+        ),
+    ]
+    # What comes first in the log is not a consequence of what comes later.
+    for _, lines in sorted(parts, key=lambda part: part[0]):
+        yield from lines
+    if diagnosis.verdicts and diagnosis.note:
+        yield diagnosis.note
+    if not (diagnosis.verdicts or diagnosis.issues or diagnosis.reading.explained):
+        yield from _facts(diagnosis)
+
+
+def _head(diagnosis: Diagnosis) -> str:
+    logs = diagnosis.logs
+    name = logs[0].name if len(logs) == 1 else counted(len(logs), "log")
+    lines = counted(diagnosis.lines, "line")
+    if not diagnosis.shows_something:
+        declared = counted(diagnosis.looked_for.symptoms, "symptom")
+        of = counted(diagnosis.looked_for.patches, "patch")
+        issues = counted(diagnosis.looked_for.known_issues, "known issue")
+        return (
+            f"{name}: nothing known in {lines}; {declared} of {of}, and {issues}, were looked for"
+        )
+    versions = diagnosis.facts.versions
+    wrote = f", of vLLM {', '.join(versions)}" if versions else ""
+    symptoms = len(diagnosis.reading.sightings) + len(diagnosis.issues)
+    return f"{name}: {counted(symptoms, 'known symptom')} in {lines}{wrote}"
+
+
+def _place(diagnosis: Diagnosis, one: Placed) -> Place:
+    names = [log.name for log in diagnosis.logs]
+    return names.index(one.log), one.line
+
+
+def _at(diagnosis: Diagnosis, one: Placed) -> str:
+    return f"line {one.line}" if len(diagnosis.logs) == 1 else f"{one.log}:{one.line}"
+
+
+def _of_patch(diagnosis: Diagnosis, verdict: SymptomVerdict) -> Iterator[str]:
+    declaration = verdict.patch.declaration
+    yield f"{style(declaration.id, bold=True)}  {declaration.title}"
+    for sighting in verdict.sightings:
+        yield f"  {_at(diagnosis, sighting)}{_often(sighting.count)}: {sighting.symptom}"
+    state = verdict.claimed_state
+    yield f"  {f'{render.styled(state)}: ' if state else ''}{verdict.says}"
+    if verdict.run:
+        if declaration.on_request:
+            yield f"  on request only: {declaration.on_request}"
+        yield f"    {verdict.run}"
+
+
+def _of_issue(diagnosis: Diagnosis, verdict: IssueVerdict) -> Iterator[str]:
+    sighting, issue = verdict.sighting, verdict.issue
+    yield f"{style(issue.id, bold=True)}  {issue.title}"
+    message = _short(split_prefix(sighting.text)[1].strip())
+    yield f"  {_at(diagnosis, sighting)}{_often(sighting.count)}: {message}"
+    yield f"  {verdict.certainty}: {verdict.says}"
+    if verdict.applies:
+        yield f"  do: {issue.do}"
+    if verdict.run:
+        yield f"    {verdict.run}"
+    yield f"  thread: {', '.join(issue.thread)}"
+
+
+def _often(count: int) -> str:
+    return f", {count} times in all" if count > 1 else ""
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= _WIDEST else f"{text[: _WIDEST - 3]}..."
+
+
+def _of_explanation(one: ExplainedLine) -> Iterator[str]:
+    yield f"{one.log}:{one.line}: {one.explanation.message}"
+    yield f"  {one.explanation.meaning}"
+    yield f"  next: {one.explanation.hint}"
+
+
+def _of_observation(diagnosis: Diagnosis, one: Observation) -> Iterator[str]:
+    yield f"{style(one.kind, bold=True)}  {one.what}"
+    yield f"  from {_at(diagnosis, one)} on. {one.next}"
+
+
+def _facts(diagnosis: Diagnosis) -> Iterator[str]:
+    """Say what the log tells of the vLLM that wrote it, where nothing known explains it."""
+    facts = diagnosis.facts
+    values = {
+        "vLLM": ", ".join(facts.versions),
+        "platform": facts.platform,
+        "model": facts.model,
+        "architecture": ", ".join(facts.architectures),
+        "speculation": facts.speculation or ("none" if facts.speculates is False else None),
+        "quantisation": facts.quantization,
+    }
+    for name, value in values.items():
+        if value:
+            yield f"  {name}: {value}"
+    errors = [facts.first_error]
+    if facts.last_error is not facts.first_error:
+        errors.append(facts.last_error)
+    for word, error in zip(("first", "last"), errors, strict=False):
+        if error is not None:
+            yield from _error(diagnosis, word, error)
+    if diagnosis.next:
+        yield f"  next: {diagnosis.next}"
+
+
+def _error(diagnosis: Diagnosis, word: str, error: LoggedError) -> Iterator[str]:
+    message = f": {_short(error.message)}" if error.message else ""
+    yield f"  {word} error, {_at(diagnosis, error)}: {error.kind}{message}"
+    yield from (f"    {frame}" for frame in error.frames[-_FRAMES:])

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 import sys
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
+from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, NamedTuple, cast
 
 from vpatch.errors import UsageError, VpatchError
-from vpatch.logs.explanations import Explanation, explained
-from vpatch.logs.symptoms import find_in_pieces
-from vpatch.logs.vllm_format import printed_version, read_pieces, release_of
+from vpatch.logs.known_issues import FIRST_READ, LAST_READ, known_issues
+from vpatch.logs.symptoms import LogReader
+from vpatch.logs.vllm_format import as_utf8, release_of
 from vpatch.planning.state import State
 from vpatch.source.spec import parse_vllm
+from vpatch.util.versions import read_version
 from vpatch.workspace import selection
 from vpatch.workspace.plans import planned
 
@@ -22,8 +25,12 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from io import BufferedReader
 
+    from packaging.version import Version
+
     from vpatch.library.patch import Patch
-    from vpatch.logs.symptoms import Sighting
+    from vpatch.logs.facts import Facts, Observation
+    from vpatch.logs.known_issues import KnownIssue
+    from vpatch.logs.symptoms import IssueSighting, LogReading, Sighting
     from vpatch.planning.state import Decision
     from vpatch.source.tree import Pin
     from vpatch.workspace.context import Context
@@ -31,56 +38,50 @@ if TYPE_CHECKING:
 STDIN = "-"
 
 
-# More than these are not told apart: they would take time and memory without end.
-_VERSIONS = 20
-
-
-_LONGEST_VERSION = 100
-
-
-# gzip, bzip2, xz, zstandard, zip, and UTF-16 as some shells write it.
-_NO_TEXT = (
-    b"\x1f\x8b",
-    b"BZh",
-    b"\xfd7zXZ",
-    b"\x28\xb5\x2f\xfd",
-    b"PK\x03\x04",
-    b"\xff\xfe",
-    b"\xfe\xff",
-)
+# gzip, bzip2, xz, zstandard, and zip.
+_PACKED = (b"\x1f\x8b", b"BZh", b"\xfd7zXZ", b"\x28\xb5\x2f\xfd", b"PK\x03\x04")
+# As much of a log as tells its encoding.
+_START = 4096
 
 
 # Claimed for a tree that never needs a patch.
 _NEVER = "<0"
 
 
+# Logs of one folder.
+_LOGS = 1000
+_DIGITS = 15
+
+
+_NEEDS = "needs it"
+_HAS_DEFECT = "has the defect that it cures"
+_LIKE_NO_RELEASE = "; its code is not that of a release on record, so this is not sure"
 _NOT_KNOWN = "whether the vLLM of this log needs it is not known"
+
+
+# Of others, nothing is known.
+_READ = f"(of {FIRST_READ} to {LAST_READ})"
+
+
+class Certainty(StrEnum):
+    """How sure it is that a patch or a known issue is the cause of a message."""
+
+    SURE = "sure"
+    ONE_OF_SEVERAL = "one cause among others"
+    NOT_THIS = "not the cause"
+    UNKNOWN = "unknown"
 
 
 @dataclass
 class DiagnosedLog:
-    """A log while it is read, and what it told besides symptoms. `typed` is how it was named."""
+    """A log while it is read. `typed` is how it was named."""
 
     typed: str
     lines: int = 0
-    versions: list[str] = field(default_factory=list)
-    explained: dict[Explanation, int] = field(default_factory=dict)
 
     @property
     def name(self) -> str:
         return "standard input" if self.typed == STDIN else self.typed
-
-    def pieces(self, stream: BinaryIO) -> Iterator[tuple[int, str]]:
-        for number, text in read_pieces(stream):
-            self.lines = number
-            version = printed_version(text)
-            if version is not None and version not in self.versions:
-                self.versions.append(version[:_LONGEST_VERSION])
-                del self.versions[_VERSIONS:]
-            known = explained(text)
-            if known is not None:
-                self.explained.setdefault(known, number)
-            yield number, text
 
 
 @dataclass(frozen=True)
@@ -89,10 +90,36 @@ class SymptomVerdict:
 
     patch: Patch
     says: str
+    certainty: Certainty = Certainty.UNKNOWN
     state: State | None = None
     reason: str | None = None
     run: str | None = None
     sightings: tuple[Sighting, ...] = ()
+
+    @property
+    def claimed_state(self) -> State | None:
+        """The state, where it says what to do: a patch for one of several causes may not be it."""
+        return None if self.certainty is Certainty.ONE_OF_SEVERAL else self.state
+
+
+@dataclass(frozen=True)
+class IssueVerdict:
+    """What a known issue means for the vLLM of a log."""
+
+    sighting: IssueSighting
+    certainty: Certainty
+    says: str
+    # The command to run next, if there is one.
+    run: str | None = None
+
+    @property
+    def issue(self) -> KnownIssue:
+        return self.sighting.issue
+
+    @property
+    def applies(self) -> bool:
+        """Whether the issue may be the cause."""
+        return self.certainty is not Certainty.NOT_THIS
 
 
 @contextmanager
@@ -113,60 +140,214 @@ def opened_log(log: DiagnosedLog) -> Iterator[BinaryIO]:
 
 
 def _text(stream: BufferedReader, name: str) -> BinaryIO:
-    if stream.peek(8).startswith(_NO_TEXT):
+    start = stream.peek(_START)[:_START]
+    if start.startswith(_PACKED):
         raise UsageError(
-            "the log is packed, or in UTF-16, so vpatch cannot search it",
+            "the log is packed, so vpatch cannot search it",
             where=name,
-            hint="unpack or convert it first, such as: zcat FILE | vpatch diagnose -",
+            hint="unpack it first, such as: zcat FILE | vpatch diagnose -",
             code="logs.packed",
         )
-    return stream
+    return as_utf8(stream, start)
 
 
 class LookedFor(NamedTuple):
-    """How many patches there are, and how many symptoms these declare."""
+    """How many patches there are, how many symptoms a log can have of them, and known issues."""
 
     patches: int
     symptoms: int
+    known_issues: int
 
 
 class Diagnosis(NamedTuple):
-    """What a log shows. `note` says why a verdict is not known, if one is not."""
+    """What logs of one vLLM show. `note` says why a verdict is not known, if one is not.
+
+    `next` is where to go on, if nothing that is known explains the logs.
+    """
 
     looked_for: LookedFor
-    log: DiagnosedLog
-    sightings: list[Sighting]
+    logs: list[DiagnosedLog]
+    reading: LogReading
     verdicts: list[SymptomVerdict]
+    issues: list[IssueVerdict]
     note: str | None
+    next: str | None
+
+    @property
+    def log(self) -> str:
+        return self.logs[0].typed
+
+    @property
+    def facts(self) -> Facts:
+        return self.reading.facts
+
+    @property
+    def observations(self) -> list[Observation]:
+        return list(self.facts.observations())
+
+    @property
+    def lines(self) -> int:
+        return sum(log.lines for log in self.logs)
+
+    @property
+    def shows_something(self) -> bool:
+        """Whether a person has something to look at."""
+        return bool(self.verdicts or self.issues or self.reading.explained or self.observations)
 
 
-def diagnose(context: Context, log: str, vllm: str | None) -> Diagnosis:
-    """Look for the symptoms of all patches in a log.
+def diagnose(context: Context, logs: Sequence[str], vllm: str | None) -> Diagnosis:
+    """Look in logs for the symptoms of all patches, and for known issues.
 
     Args:
         context: the project and its library.
-        log: a file, or - for standard input.
-        vllm: the vLLM that wrote it; by default the one that the log names.
+        logs: files, folders with logs, or - for standard input; all of one vLLM.
+        vllm: the vLLM that wrote them; by default the one that they name.
 
     Raises:
         UsageError: there is no such log, or no such version.
     """
     known = context.library.load_all()
+    issues = known_issues()
     if vllm:
         parse_vllm(vllm)  # an error must not come after a long log
-    reading = DiagnosedLog(log)
-    with opened_log(reading) as stream:
-        task = context.progress.start(f"Reading {reading.name}")
-        sightings = list(find_in_pieces(reading.pieces(stream), known))
-        task.done()
+    reader = LogReader(known, issues)
+    read = [DiagnosedLog(name) for name in _named(logs)]
+    for log in read:
+        with opened_log(log) as stream:
+            task = context.progress.start(f"Reading {log.name}")
+            log.lines = reader.read(stream, log.name)
+            task.done()
+    reading = reader.result()
+    sightings, facts = reading.sightings, reading.facts
     sighted = list({sighting.patch.id: sighting.patch for sighting in sightings}.values())
-    verdicts, note = symptom_verdicts(context, sighted, vllm, reading.versions)
+    verdicts, note = symptom_verdicts(context, sighted, vllm, facts.versions)
     verdicts = [
-        replace(one, sightings=tuple(s for s in sightings if s.patch.id == one.patch.id))
-        for one in verdicts
+        _graded(one, tuple(s for s in sightings if s.patch.id == one.patch.id)) for one in verdicts
     ]
-    symptoms = sum(len(patch.declaration.symptoms) for patch in known)
-    return Diagnosis(LookedFor(len(known), symptoms), reading, sightings, verdicts, note)
+    release = _release(vllm, facts)
+    return Diagnosis(
+        LookedFor(len(known), reader.symptoms, len(issues)),
+        read,
+        reading,
+        verdicts,
+        [_issue_verdict(sighting, release, facts) for sighting in reading.issues],
+        note,
+        _where_to_go_on(facts),
+    )
+
+
+def _named(logs: Sequence[str]) -> Iterator[str]:
+    """Yield each log, and those in a folder in the order of their names."""
+    for name in logs:
+        folder = Path(name)
+        if name == STDIN or not folder.is_dir():
+            yield name
+            continue
+        inside = sorted(
+            (p for p in folder.rglob("*") if p.is_file() and not p.name.startswith(".")),
+            key=lambda path: tuple(_natural(part) for part in path.parts),
+        )
+        if not inside:
+            raise UsageError(
+                "the folder has no files",
+                where=name,
+                hint="name a folder with logs of vLLM, or the logs themselves",
+                code="logs.unreadable",
+            )
+        yield from (str(path) for path in inside[:_LOGS])
+        if len(inside) > _LOGS:
+            raise UsageError(
+                f"the folder has {len(inside)} files, and vpatch reads {_LOGS}",
+                where=name,
+                hint="name the logs themselves",
+                code="logs.unreadable",
+            )
+
+
+def _natural(name: str) -> tuple[tuple[int, str], ...]:
+    """Sort rank10 behind rank9."""
+    return tuple(
+        (int(part), "") if part.isdigit() and len(part) < _DIGITS else (-1, part)
+        for part in re.split(r"(\d+)", name)
+    )
+
+
+def _release(vllm: str | None, facts: Facts) -> Version | None:
+    """The release that a known issue is judged by, if there is one."""
+    if vllm is None:
+        return read_version(facts.release)
+    return read_version(vllm.removeprefix("v"))
+
+
+def _issue_verdict(sighting: IssueSighting, release: Version | None, facts: Facts) -> IssueVerdict:
+    issue = sighting.issue
+    has_fix = None if release is None else issue.has_fix(release)
+    run = f"vpatch checkpoint inspect {_model(facts)}" if issue.inspect else None
+    name = f"vLLM {release}"
+    if has_fix is True:
+        has = (
+            "has the fix in its code" if issue.tells_fix else "does not have the defect in its code"
+        )
+        says = f"{name} {has}, so the message has another cause here"
+        return IssueVerdict(sighting, Certainty.NOT_THIS, says, run)
+    certainty = Certainty.SURE if sighting.alone else Certainty.ONE_OF_SEVERAL
+    if issue.code is None or not issue.code.fixes:
+        says = issue.meaning
+    elif has_fix is False:
+        lacks, others = (
+            ("does not have the fix", "these have it")
+            if issue.tells_fix
+            else ("has the defect", "these do not have it")
+        )
+        fixed = f"; {others}: {issue.code.releases} {_READ}" if issue.fixed_somewhere else ""
+        says = f"{issue.meaning}. {name} {lacks}{fixed}"
+    else:
+        fixed = issue.code.releases if issue.fixed_somewhere else "none"
+        unknown = (
+            "Whether this vLLM has the fix is not known; releases with it"
+            if issue.tells_fix
+            else "Whether this vLLM has the defect is not known; releases without it"
+        )
+        says = f"{issue.meaning}. {unknown}: {fixed} {_READ}"
+        certainty = Certainty.ONE_OF_SEVERAL
+    return IssueVerdict(sighting, certainty, says, run)
+
+
+def _model(facts: Facts) -> str:
+    return shlex.quote(facts.draft or facts.model or "") if facts.draft or facts.model else "MODEL"
+
+
+# What a draft or a quantised checkpoint dies of while it is loaded.
+_LOADING = re.compile(
+    r"not initialized from checkpoint|There is no module or parameter named|weight_scale"
+    r"|[Ss]ize of tensor|size mismatch|shape"
+)
+_LOADS = re.compile(r"load_weights|weight_loader|load_model|get_model|weight_utils")
+
+
+def _where_to_go_on(facts: Facts) -> str | None:
+    """What to run next for an error that is not known."""
+    error = facts.first_error
+    if error is None:
+        return None
+    loads = any(_LOADS.search(frame) for frame in error.frames)
+    if error.kind == "KeyError" and (loads or re.search(r"\w\.\w+\.\w", error.message)):
+        return f"vpatch checkpoint inspect {_model(facts)}"
+    if _LOADING.search(error.message) and (
+        loads or "checkpoint" in error.message or "module or" in error.message
+    ):
+        return f"vpatch checkpoint inspect {_model(facts)}"
+    return None
+
+
+def _graded(verdict: SymptomVerdict, sightings: tuple[Sighting, ...]) -> SymptomVerdict:
+    """Say how sure it is that a patch cures what is in the log."""
+    certainty = verdict.certainty
+    says = verdict.says
+    if certainty is Certainty.SURE and not any(one.alone for one in sightings):
+        certainty = Certainty.ONE_OF_SEVERAL
+        says = f"one cause among others: {says.replace(_NEEDS, _HAS_DEFECT, 1)}"
+    return replace(verdict, certainty=certainty, says=says, sightings=sightings)
 
 
 def symptom_verdicts(
@@ -205,9 +386,20 @@ def symptom_verdicts(
             run = _next(context, decision, usual, asked)
             says = _says(decision, plan.pin, usual, printed)
             verdicts[decision.patch.id] = SymptomVerdict(
-                decision.patch, says, decision.state, decision.reason, run
+                decision.patch, says, _certainty(decision), decision.state, decision.reason, run
             )
     return list(verdicts.values()), None
+
+
+def _certainty(decision: Decision) -> Certainty:
+    """How sure a state makes it that the patch cures its symptoms."""
+    match decision.state:
+        case State.NEEDED | State.BLOCKED:
+            return Certainty.ONE_OF_SEVERAL if decision.may_be_wrong else Certainty.SURE
+        case State.UPSTREAMED | State.APPLIED | State.ABSENT:
+            return Certainty.NOT_THIS
+        case _:
+            return Certainty.UNKNOWN
 
 
 def _unclear(printed: Sequence[str]) -> str | None:
@@ -255,7 +447,8 @@ def _says(decision: Decision, pin: Pin, usual: selection.Selection, printed: Seq
         other = f": this log must be of another one{itself}"
     if decision.state is State.NEEDED:
         recipe = f", and the recipe {usual.recipe} has it"
-        return f"{name} needs it{recipe if _in_recipe(decision, usual) else ''}"
+        unsure = _LIKE_NO_RELEASE if decision.may_be_wrong else ""
+        return f"{name} {_NEEDS}{recipe if _in_recipe(decision, usual) else ''}{unsure}"
     plugins = _plugins(decision.patch)
     says = {
         State.APPLIED: f"{name} carries the patch, as its lock says{other}",

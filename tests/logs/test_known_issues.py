@@ -1,0 +1,220 @@
+from __future__ import annotations
+
+import io
+import re
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from packaging.specifiers import SpecifierSet
+from packaging.version import Version
+from pydantic import ValidationError
+
+from vpatch.library.catalog import installed
+from vpatch.library.loading import load_patch
+from vpatch.logs.known_issues import (
+    READ,
+    KnownIssue,
+    anchor_of,
+    known_issues,
+    patch_symptoms,
+    squeeze,
+)
+from vpatch.logs.symptoms import LogReader, declared_symptoms
+from vpatch.source.cache import default_cache_folder
+from vpatch.trust.decision import EVERYTHING
+from vpatch.workspace.context import Context
+
+ISSUES = known_issues()
+SYMPTOMS = patch_symptoms()
+CHECKED = [issue for issue in ISSUES if issue.code is not None]
+SHORTEST_ANCHOR = 8
+ROOT = Path(__file__).parents[2]
+
+
+def read(*lines, issues=ISSUES, patches=()):
+    reader = LogReader(patches, issues)
+    reader.read(io.BytesIO("\n".join(lines).encode()), "x.log")
+    return reader.result()
+
+
+def test_there_are_known_issues():
+    assert len(ISSUES) >= 40
+
+
+@pytest.mark.parametrize("issue", ISSUES, ids=lambda issue: issue.id)
+def test_the_example_of_an_issue_names_it(issue):
+    near = issue.near
+    around = []
+    if near.platforms:
+        around.append(
+            f"INFO 01-01 10:00:00 [x.py:1] Automatically detected platform {near.platforms[0]}."
+        )
+    if near.speculation:
+        method = "dflash" if near.log else "mtp"
+        around.append(f"non-default args: {{'speculative_config': {{'method': '{method}'}}}}")
+    if near.frames:
+        around.append(f'  File "/x/vllm/{near.frames}.py", line 3, in f')
+    assert issue.id in [one.issue.id for one in read(*around, issue.example).issues]
+    assert issue.id not in [one.issue.id for one in read(*around, issue.near_miss).issues]
+
+
+def test_ids_and_titles_are_unique():
+    for key in ("id", "title"):
+        counts = Counter(getattr(issue, key) for issue in ISSUES)
+        assert [name for name, count in counts.items() if count > 1] == []
+
+
+@pytest.mark.parametrize("one", [*ISSUES, *SYMPTOMS.symptom], ids=lambda one: one.symptom[:40])
+def test_each_symptom_has_an_anchor(one):
+    anchor = anchor_of(one.symptom)
+    assert len(re.sub(r"[0-9a-f-]", "", anchor)) >= SHORTEST_ANCHOR
+    assert anchor in squeeze(one.example)
+    assert one.near.log is None or anchor_of(one.near.log)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "anchor"),
+    [
+        (r"a plain text", "aplaintext"),
+        (r"'\w+' in the text\.", "'inthetext."),
+        (r"KeyError: '[\w.]{1,80}\.(main_norm|other)", "KeyError:'"),
+        (r"one|other", ""),
+        (r"colou?r of it", "rofit"),
+        (r"xyz\(\d+\) of", "xyz("),
+        (r"((a|b)c)?tail", "tail"),
+    ],
+)
+def test_the_anchor_of_a_pattern(pattern, anchor):
+    assert anchor_of(pattern) == anchor
+
+
+def library():
+    folders = sorted(path.parent for path in installed("patches").glob("**/patch.yaml"))
+    return [load_patch(folder, EVERYTHING) for folder in folders]
+
+
+def test_each_declared_symptom_of_the_library_is_looked_at():
+    declared = {(p.id, s) for p in library() for s in p.declaration.symptoms}
+    families = {(one.patch, one.declared) for one in SYMPTOMS.symptom}
+    prose = {(one.patch, text) for one in SYMPTOMS.prose for text in one.declared}
+    assert families | prose == declared
+    assert not families & prose
+
+
+def test_prose_is_not_looked_for():
+    looked_for = {(p.id, text) for p in library() for text, _ in declared_symptoms(p)}
+    assert looked_for == {(one.patch, one.declared) for one in SYMPTOMS.symptom}
+    assert LogReader(library()).symptoms == len(SYMPTOMS.symptom)
+
+
+def test_a_request_may_be_what_leads_to_a_failure():
+    request = (
+        "DEBUG 08-01 10:00:05 [x.py:5] Request c details: prompt: 'a', prompt_token_ids: [5{}]"
+    )
+    failure = [
+        '  File "/x/vocab_parallel_embedding.py", line 3, in f',
+        "IndexError: index out of range in self",
+    ]
+    (one,) = read(request.format(", -1"), *failure, patches=library()).sightings
+    assert one.patch.id == "cve-2026-93592"
+    assert read(request.format(""), *failure, patches=library()).sightings == []
+
+
+@pytest.mark.parametrize("level", ["INFO", "DEBUG"])
+def test_a_failure_of_a_patch_is_not_merely_reported(level):
+    text = "'FusedMoEConfig' object has no attribute 'disable_inplace'"
+    record = f"(A pid=1) {level} 08-01 10:00:05 [x.py:5] retried after: {text}"
+    assert read(record, patches=library()).sightings == []
+    (one,) = read(record, f"AttributeError: {text}", patches=library()).sightings
+    assert (one.patch.id, one.line, one.count) == ("optional-disable-inplace", 2, 1)
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        # A general message of PyTorch.
+        ["RuntimeError: The size of tensor a (8) must match the size of tensor b (4)"],
+        # A file of vLLM is no repository.
+        [
+            '  File "/x/vllm/transformers_utils/gguf_utils.py", line 3, in check_gguf_file',
+            "OSError: mistralai/Mistral-7B does not appear to have a file named config.json.",
+        ],
+    ],
+)
+def test_what_is_no_known_issue(lines):
+    assert read(*lines).issues == []
+
+
+def releases():
+    with Context() as context:
+        return [spec.removeprefix("==") for spec in map(str, context.releases())]
+
+
+def trees():
+    """The unpacked trees of the cache, by version."""
+    found = {}
+    for folder in sorted((default_cache_folder() / "trees").glob("vllm-[0-9]*")):
+        version = folder.name.split("-")[1]
+        if re.fullmatch(r"\d+\.\d+\.\d+", version):
+            found[version] = folder / "files"
+    return found
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("issue", CHECKED, ids=lambda issue: issue.id)
+def test_the_code_of_each_release_has_the_fix_or_not(issue):
+    code, at_hand = issue.code, trees()
+    assert at_hand, "no release of vLLM is unpacked in the cache"
+    pattern = re.compile(code.text)
+    with_fix = set()
+    for version, folder in at_hand.items():
+        files = [folder / name for name in code.files if (folder / name).is_file()]
+        matches = any(pattern.search(path.read_text(encoding="utf-8")) for path in files)
+        if matches == (code.tells == "fix"):
+            with_fix.add(version)
+    assert with_fix == {v for v in at_hand if Version(v) in SpecifierSet(code.releases)}
+    assert all(Version(version) in READ for version in at_hand)
+
+
+def entry(**changes):
+    keys = {
+        "id": "an-issue",
+        "title": "It fails",
+        "symptom": "it fails with care",
+        "example": "it fails with care",
+        "near-miss": "it fails",
+        "thread": ["a/b#1"],
+        "meaning": "It fails",
+        "do": "nothing",
+    } | changes
+    return KnownIssue.model_validate({k: v for k, v in keys.items() if v is not None}, strict=False)
+
+
+@pytest.mark.parametrize(
+    ("changes", "what"),
+    [
+        ({"example": "all is well"}, "the example does not match"),
+        ({"near-miss": "it fails with care too"}, "the near miss matches"),
+        ({"symptom": "it fails ("}, "is not a regular expression"),
+        ({"thread": []}, "at least 1 item"),
+        ({"thread": ["somewhere"]}, "should match pattern"),
+        ({"colour": "red"}, "Extra inputs"),
+        ({"id": "An Issue"}, "should match pattern"),
+    ],
+)
+def test_what_is_no_entry(changes, what):
+    assert entry().id == "an-issue"
+    with pytest.raises(ValidationError, match=what):
+        entry(**changes)
+
+
+def test_what_is_said_of_a_release_rests_on_its_code():
+    code = {"files": ["a.py"], "text": "x", "tells": "fix", "releases": ">=0.22.0"}
+    issue = entry(code=code)
+    assert issue.has_fix(Version("0.22.1")) is True
+    assert issue.has_fix(Version("0.21.0")) is False
+    assert issue.has_fix(Version("0.19.1")) is None
+    assert issue.has_fix(Version("0.34.0")) is None
+    assert entry().has_fix(Version("0.22.1")) is None
+    assert entry(code=code | {"fixes": False}).has_fix(Version("0.22.1")) is None
