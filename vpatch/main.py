@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import click
 
 from vpatch import __version__
-from vpatch.console.log_options import add_log_options
+from vpatch.console.common_options import add_common_options, add_log_options
 from vpatch.console.output import Group, made_visible, remove_bars, style
 from vpatch.console.result import (
     CommandResult,
@@ -24,7 +24,7 @@ from vpatch.console.result import (
     print_document,
 )
 from vpatch.console.usage import as_ours
-from vpatch.errors import ExitCode, ManyErrors, VpatchError
+from vpatch.errors import ExitCode, ManyErrors, VpatchError, by_cause
 from vpatch.registry import COMMANDS
 from vpatch.util.log_output import SHOWN, RunLog, run_log
 from vpatch.util.os_errors import path_or_machine_error
@@ -69,8 +69,13 @@ class _Commands(Group):
         return list(COMMANDS)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
+        width = max(map(len, COMMANDS))
+        rows, group = [], ""
+        for name, one in COMMANDS.items():
+            rows.append((one.group if one.group != group else "", f"{name:<{width}}  {one.help}"))
+            group = one.group
         with formatter.section("Commands"):
-            formatter.write_dl([(name, one.help) for name, one in COMMANDS.items()])
+            formatter.write_dl(rows)
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
         # click would import every command whose name fits, at each press of the tab key.
@@ -111,12 +116,14 @@ def _command(name: str) -> click.Command:
 def cli() -> None:
     """Maintain declared patches on top of upstream vLLM.
 
-    Exit codes: 0 clean, 1 findings that need a person, 2 wrong usage or a wrong declaration, 3 a
-    fault of vpatch, 4 the environment (network, index, Docker, disk), 130 interrupted.
+    Exit codes: 0 clean, 1 findings that need a person, 2 wrong usage, 3 a fault of vpatch, 4 the
+    environment (network, Docker, disk), 130 interrupted.
+
+    Write these options before or after the command that takes them.
     """
 
 
-add_log_options(cli)
+add_common_options(cli)
 
 
 def main() -> NoReturn:
@@ -180,7 +187,7 @@ def _run_cli(log: RunLog) -> CommandResult:
         answer = (
             returned if isinstance(returned, CommandResult) else CommandResult(None, returned or 0)
         )
-        for one in answer.errors:
+        for one in by_cause(answer.errors):
             _show(one)
     except (click.exceptions.Abort, KeyboardInterrupt):
         answer = _fail_interrupted()
@@ -210,7 +217,7 @@ def _fail_interrupted() -> CommandResult:
 
 def _fail(error: VpatchError) -> CommandResult:
     errors = tuple(error.errors) if isinstance(error, ManyErrors) else (error,)
-    for one in errors:
+    for one in by_cause(errors):
         _show(one)
     return CommandResult(None, error.exit_code, errors)
 

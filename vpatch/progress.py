@@ -12,6 +12,9 @@ class Task(Protocol):
     def advance(self, amount: int) -> None:
         """Count `amount` further units as done."""
 
+    def describe(self, item: str) -> None:
+        """Say what the task is at. A terminal shows it, and a log does not."""
+
     def done(self) -> None:
         """Mark the task as finished."""
 
@@ -42,6 +45,9 @@ class Silent:
         pass
 
     def advance(self, amount: int) -> None:
+        pass
+
+    def describe(self, item: str) -> None:
         pass
 
     def done(self) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -32,7 +33,7 @@ def test_help(empty, command):
 def test_help_has_every_command(empty):
     out = empty.run("--help").out
     for command in NAMES:
-        assert f"\n  {command[0]} " in out
+        assert re.search(rf"^  .* {command[0]} ", out, re.MULTILINE)
     assert "0 clean, 1 findings" in " ".join(out.split())
 
 
@@ -107,8 +108,8 @@ def test_an_unknown_command(empty):
         ),
         (
             ["diagnose"],
-            "missing argument 'LOGFILE'",
-            "write vpatch diagnose [OPTIONS] LOGFILE; see vpatch diagnose --help",
+            "missing argument 'LOGFILE...'",
+            "write vpatch diagnose [OPTIONS] LOGFILE...; see vpatch diagnose --help",
         ),
     ],
 )

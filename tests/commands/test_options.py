@@ -8,21 +8,30 @@ import click
 import pytest
 
 from tests.documents import ROOT
-from vpatch.console.options import RenamedOption
+from vpatch.console.renamed_options import RenamedOption
 from vpatch.main import cli
 
 RENAMED = {
     "apply": {"--to": "--checkout"},
+    "audit": {"--trust-untested": "--count-untested"},
     "build-image": {"--to": "--checkout"},
     "check": {"--to": "--checkout"},
+    "checkpoint graft-mtp": {"--as": "--tensor-format"},
+    "checkpoint ignore-names": {"--fix": "--write"},
+    "checkpoint inspect": {"--platform": "--accelerator", "--engine": "--python"},
     "diff": {"--to": "--checkout"},
-    "smoke": {"--to": "--evidence-dir"},
-    "test": {"--to": "--evidence-dir"},
-    "bench": {"--to": "--output-dir"},
+    "import": {"--run": "--from-script", "--at": "--sandbox-path"},
+    "run": {"--check": "--dry-run"},
+    "smoke": {"--to": "--evidence-dir", "--on": "--cluster"},
+    "test": {"--to": "--evidence-dir", "--on": "--cluster", "--again": "--rerun"},
+    "trust": {"--show": "--dry-run"},
+    "bench": {"--to": "--output-dir", "--on": "--cluster"},
+    "bench compare": {"--html": "--output"},
     "evidence list": {"--from": "--evidence-dir"},
     "evidence show": {"--from": "--evidence-dir"},
     "evidence verify": {"--from": "--evidence-dir"},
-    "upstream-pr": {"--from": "--evidence-dir"},
+    "upstream-pr": {"--from": "--evidence-dir", "--on": "--onto"},
+    "wheel": {"--output": "--output-dir"},
 }
 # It never had another `--to`.
 BUMP = "bump"
@@ -82,8 +91,9 @@ def test_help_shows_no_old_name(name, command):
     with click.Context(command, info_name=name, **settings) as context:
         text = command.get_help(context)
     assert name == BUMP or not OLD.search(text)
+    hidden = {one.opts[0] for one in command.params if getattr(one, "hidden", False)}
     for new in RENAMED.get(name, {}).values():
-        assert new in text
+        assert (new in text) == (new not in hidden)
     assert bool(re.search(r"--from(?![\w-])", text)) == (name == "checkpoint graft-mtp")
 
 
@@ -182,3 +192,109 @@ def test_only_the_new_names_are_written():
         if OLD.search(line) and "old=" not in line and BUMP not in line
     ]
     assert found == []
+
+
+def shown_options():
+    """The options of each command that its help shows, and the name of the command."""
+    for name, command in [("", cli), *commands()]:
+        for option in command.params:
+            if isinstance(option, click.Option) and not option.hidden:
+                yield name, option
+
+
+def test_the_help_of_all_commands_shows_few_options():
+    helps = 1 + len([*commands()])
+    assert helps + len([*shown_options()]) < 300
+
+
+def test_an_option_takes_the_same_in_each_command():
+    kinds = {}
+    for _, option in shown_options():
+        # Some commands look whether a path is there.
+        name = "text" if option.type.name in {"path", "file", "directory"} else option.type.name
+        kinds.setdefault(option.opts[0], set()).add((name, option.is_flag, option.nargs))
+    several = {name: kind for name, kind in kinds.items() if len(kind) > 1}
+    assert several == {}
+
+
+COMMON = (
+    ("--offline",),
+    ("--trust",),
+    ("--library",),
+    ("--patches-dir", "more"),
+    ("--recipes-dir", "more"),
+)
+
+
+@pytest.mark.parametrize("option", COMMON, ids=" ".join)
+def test_a_common_option_comes_before_or_after_the_command(project, option):
+    (project.folder / "more").mkdir()
+    words = ("status", "--vllm", "0.50.0")
+    project.run(*words)  # what is fetched once is there without a network
+    before, after = (project.run(*args) for args in ((*option, *words), (*words, *option)))
+    assert before.out == after.out
+
+
+def test_a_folder_before_the_command_and_one_after_it_both_count(project):
+    for name in ("one", "two"):
+        project.patch(name, EDIT)
+        (project.folder / name).mkdir()
+        (project.patches / name).rename(project.folder / name / name)
+    run = project.run("--patches-dir", "one", "list", "--patches-dir", "two", "--json")
+    assert {"one", "two"} <= {patch["id"] for patch in run.json["patches"]}
+
+
+def test_offline_before_the_command_is_offline(project):
+    project.env["VPATCH_CACHE_DIR"] = str(project.folder / "other cache")
+    run = project.run("--offline", "status", "--vllm", "0.50", code=4)
+    assert "offline" in run.err
+
+
+@pytest.mark.parametrize("option", COMMON, ids=" ".join)
+@pytest.mark.parametrize("command", [("cache", "list"), ("schema", "patch")], ids=" ".join)
+def test_a_common_option_that_has_no_effect_is_refused(empty, option, command):
+    run = empty.run(*option, *command, code=2)
+    assert f"error: vpatch {' '.join(command[:1])}" in run.err
+    assert f"does not take {option[0]}\n  next: leave out {option[0]}" in run.err
+
+
+def test_an_option_that_a_command_takes_after_its_name_is_not_called_unknown(project):
+    run = project.run("--evidence-dir", "there", "test", "name-proj", code=2)
+    assert "vpatch test does not take --evidence-dir before its name" in run.err
+    assert "next: write it after test\n" in run.err
+
+
+def test_evidence_is_named_before_or_after_the_command(project):
+    (project.folder / "there").mkdir()
+    after = project.run("evidence", "list", "--evidence-dir", "there")
+    assert project.run("--evidence-dir", "there", "evidence", "list").out == after.out
+    assert "there" in after.out
+
+
+def test_what_is_logged_may_be_said_before_or_after(project):
+    after = project.run("list", "-v", "--log-file", "after.txt")
+    before = project.run("-v", "--log-file", "before.txt", "list")
+    assert before.out == after.out
+    for name in ("after", "before"):
+        assert "ended with 0" in (project.folder / f"{name}.txt").read_text()
+
+
+@pytest.mark.parametrize("command", ["status", "audit"])
+def test_all_is_short_for_every_release(project, command):
+    short = project.run(command, "--all", "--json", code=None).json
+    assert project.run(command, "--vllm", "all", "--json", code=None).json == short
+    run = project.run(command, "--all", "--vllm", "0.50", code=2)
+    assert "one of" in run.err
+
+
+@pytest.mark.parametrize("command", ["status", "apply"])
+@pytest.mark.parametrize("release", ["0.23", "v0.23.0", "latest", "0.21.0+cu129"])
+def test_a_release_without_its_option_gets_a_hint(empty, command, release):
+    run = empty.run(command, release, code=2)
+    assert f"next: did you mean --vllm {release}? If not, see vpatch {command} --help" in run.err
+
+
+def test_a_recipe_that_is_not_there_hints_at_the_release(empty):
+    run = empty.run("apply", "--recipe", "vllm-0.99", code=2)
+    assert "did you mean 'vllm-0." in run.err
+    assert "For the release without a recipe: --vllm 0.99\n" in run.err

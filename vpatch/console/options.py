@@ -2,53 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import wraps
 from pathlib import Path
 from typing import Any, TypeVar
 
 import click
 
+from vpatch.console.common_options import (
+    EVIDENCE_DIR,
+    FOLDER,
+    PATCHES_DIR,
+    RECIPES_DIR,
+    is_trusted,
+    library_option,
+    offline_option,
+    trust_option,
+)
+from vpatch.console.completion import PATCH_ID, RECIPE_NAME, RELEASES
 from vpatch.console.progress import progress_for_terminal
-from vpatch.errors import ConflictingOptionsError
+from vpatch.console.renamed_options import RenamedOption, renamed_common_option, renamed_option
 from vpatch.library.project import find_project
 from vpatch.workspace.context import Context, below_project, refuse_link
 from vpatch.workspace.selection import Request
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 _R = TypeVar("_R")
-FOLDER = click.Path(path_type=Path)
-
-
-class RenamedOption(click.Option):
-    """An option that is still found under its old name. `--help` shows only the new one."""
-
-    def __init__(self, *args: Any, old: str, **settings: Any) -> None:
-        super().__init__(*args, **settings)
-        self.old = old
-
-    def add_to_parser(self, parser: Any, ctx: click.Context) -> None:
-        super().add_to_parser(parser, ctx)
-        action = "append" if self.multiple else "store"
-        parser.add_option(self, [self.old], self.old, action, self.nargs)
-
-    def handle_parse_result(
-        self, ctx: click.Context, opts: Mapping[str, Any], args: list[str]
-    ) -> tuple[Any, list[str]]:
-        if self.old in opts and self.name is not None:
-            new, value = self.opts[0], opts[self.old]
-            if self.multiple:
-                value = [*value, *opts.get(self.name, ())]
-            elif self.name in opts and not ctx.resilient_parsing:
-                raise ConflictingOptionsError(
-                    f"{self.old} is the old name of {new}", hint=f"give {new} alone"
-                )
-            opts = {**opts, self.name: value}
-            if not ctx.resilient_parsing:  # the shell completes a command line
-                progress_for_terminal().note(
-                    f"{self.old} is now {new}; the old name goes with the next release"
-                )
-        return super().handle_parse_result(ctx, opts, args)
 
 
 def in_project(name: str) -> Callable[[], Path]:
@@ -61,10 +40,14 @@ def written_in_project(name: str, option: str) -> Callable[[], Path]:
     return lambda: refuse_link(below_project(find_project(Path.cwd()), name), option)
 
 
-offline_option = click.option("--offline", is_flag=True, help="Use only the cache, and no network.")
-
-
 json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+
+
+author_option = click.option(
+    "--author",
+    metavar="NAME",
+    help="Who answers for the documents for scanners: NAME or 'NAME <ADDRESS>'.",
+)
 
 
 engine_option = click.option(
@@ -75,27 +58,16 @@ engine_option = click.option(
 )
 
 
-strict_option = click.option(
-    "--strict",
-    is_flag=True,
-    help="Stop at new shapes: code that is not that of a release on record.",
+ALL_RELEASES = "all"
+every_release_option = click.option(
+    "--all", "every", is_flag=True, hidden=True, help=f"Short for --vllm {ALL_RELEASES}."
 )
 
 
-_TRUSTED = "vpatch.trusted"
-
-
-def _note_trust(context: click.Context, _: click.Parameter, value: bool) -> None:  # noqa: FBT001
-    context.meta[_TRUSTED] = value
-
-
-# Only the session asks for it, so that commands need not hand it on.
-trust_option = click.option(
-    "--trust",
+strict_option = click.option(
+    "--strict",
     is_flag=True,
-    expose_value=False,
-    callback=_note_trust,
-    help="Run this project's code even if you have not trusted it (for CI).",
+    help="Stop where a state is not sure: at a new shape, or at changed code around a known one.",
 )
 
 
@@ -111,32 +83,33 @@ checkout_option = folder_option(
 )
 
 
-evidence_dir_option = folder_option(
-    "--evidence-dir",
-    old="--from",
-    default=in_project("evidence"),
-    help="Folder with the evidence  [default: evidence in the project]",
+evidence_dir_option = renamed_common_option(
+    "--evidence-dir", old="--from", default=in_project("evidence"), **EVIDENCE_DIR
 )
 
 
 def cluster_options(command: _F) -> _F:
     """Options of commands whose cells may run on a Ray cluster."""
     for option in (
-        click.option("--resume", is_flag=True, help="With --on, keep the cells that ran before."),
+        click.option(
+            "--resume", is_flag=True, help="With --cluster, keep the cells that ran before."
+        ),
         click.option(
             "--storage",
             metavar="URL",
-            help="With --on, where nodes leave large files: a shared folder, or s3://BUCKET/PATH.",
+            help="With --cluster, where nodes leave large files: a shared folder, or s3://BUCKET/PATH.",
         ),
         click.option(
             "--attempts",
             type=click.IntRange(1),
             default=3,
             show_default=True,
-            help="With --on, how often a cell is tried when nodes are lost.",
+            help="With --cluster, how often a cell is tried when nodes are lost.",
         ),
-        click.option(
-            "--on",
+        renamed_option(
+            "--cluster",
+            "on",
+            old="--on",
             metavar="ADDRESS",
             help="Run the cells on a Ray cluster: ray://HOST, HOST:PORT, auto, or local.",
         ),
@@ -164,20 +137,8 @@ def library_options(command: Callable[..., _R]) -> Callable[..., _R]:
 
     for option in (
         trust_option,
-        folder_option(
-            "--recipes-dir",
-            "recipes_dirs",
-            old="--recipes",
-            multiple=True,
-            help="A further folder with recipes; repeatable.",
-        ),
-        folder_option(
-            "--patches-dir",
-            "patches_dirs",
-            old="--patches",
-            multiple=True,
-            help="A further folder with patches; repeatable.",
-        ),
+        renamed_common_option("--recipes-dir", "recipes_dirs", old="--recipes", **RECIPES_DIR),
+        renamed_common_option("--patches-dir", "patches_dirs", old="--patches", **PATCHES_DIR),
     ):
         option(with_context)
     return with_context
@@ -194,9 +155,10 @@ def source_options(command: Callable[..., _R]) -> Callable[..., _R]:
         trees: tuple[str, ...],
         only: tuple[str, ...],
         security: str | None,
+        with_library: bool,
         **others: Any,
     ) -> _R:
-        request = Request(vllm, recipe, trees, only, security=security)
+        request = Request(vllm, recipe, trees, only, security=security, library=with_library)
         return command(*args, request=request, **others)
 
     for option in (
@@ -206,8 +168,14 @@ def source_options(command: Callable[..., _R]) -> Callable[..., _R]:
             type=click.Choice(["all"]),
             help="Use the backports of security fixes as well.",
         ),
+        library_option,
         click.option(
-            "--patch", "only", multiple=True, metavar="ID", help="Use only this patch; repeatable."
+            "--patch",
+            "only",
+            type=PATCH_ID,
+            multiple=True,
+            metavar="ID",
+            help="Use only this patch; repeatable.",
         ),
         click.option(
             "--tree",
@@ -216,9 +184,12 @@ def source_options(command: Callable[..., _R]) -> Callable[..., _R]:
             metavar="NAME==VERSION",
             help="Another tree: NAME==VERSION, NAME=PATH or NAME=URL@REF; repeatable.",
         ),
-        click.option("--recipe", metavar="NAME", help="Use this recipe: a name or a file."),
+        click.option(
+            "--recipe", type=RECIPE_NAME, metavar="NAME", help="Use this recipe: a name or a file."
+        ),
         click.option(
             "--vllm",
+            type=RELEASES,
             metavar="VERSION",
             help="The vLLM to use: a release (0.23, 0.23.0, latest), a folder, URL@REF or "
             "PATH@REF.",
@@ -236,8 +207,9 @@ def open_context(
 ) -> Context:
     """Open the context of a command: with its options, and with progress for the terminal."""
     command = click.get_current_context(silent=True)
-    everything = command is not None and command.meta.get(_TRUSTED, False)
-    context = Context(patches_dirs, recipes_dirs, offline, everything, progress_for_terminal())
+    context = Context(
+        patches_dirs, recipes_dirs, offline, is_trusted(command), progress_for_terminal()
+    )
     if command is not None:
         command.call_on_close(context.close)
     return context

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TextIO
 
 import click
 
+from vpatch.console.common_options import check_options_before
 from vpatch.console.usage import unknown_command
 from vpatch.util.log_output import RunLog
 from vpatch.util.losable_stream import LosableStream
@@ -75,6 +76,11 @@ def secho(text: str, *, nl: bool = True, err: bool = False, **styles: Any) -> No
     click.echo(style(text, **styles), nl=nl, err=err)
 
 
+def echo_code(code: bytes) -> None:
+    """Print code for programs as it is, and for people as nothing that a terminal would obey."""
+    click.echo(code.decode(errors="surrogateescape") if sys.stdout.isatty() else code, nl=False)
+
+
 class Group(click.Group):
     """Shows the first sentence of each command in full; click cuts it at the end of the line.
 
@@ -91,7 +97,10 @@ class Group(click.Group):
         if log is not None and name in known:
             # Before the command is imported, which may fail as well.
             log.command.append(name)
-        return super().resolve_command(ctx, args)
+        resolved = super().resolve_command(ctx, args)
+        if resolved[1] is not None:
+            check_options_before(ctx, resolved[1])
+        return resolved
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         commands = ((name, self.get_command(ctx, name)) for name in self.list_commands(ctx))

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Literal, Self
 from pydantic import BeforeValidator
 
 from vpatch.console.document import OutputModel, read_from
+from vpatch.planning.code_shape import Sureness
 from vpatch.planning.proven import proof_of
 from vpatch.planning.state import State
 
@@ -47,6 +48,12 @@ class ShapeOutput(OutputModel):
     differing: list[ChangedDefinitionOutput]
     stale: bool
     """Whether the record was made with another edition of the patch."""
+    release: str | None
+    """The release on record that the tree is, by the digest of its archive."""
+    compared_with: str | None
+    """The release on record whose code around this one differs least."""
+    around: list[ChangedDefinitionOutput]
+    """How the code around it differs from that of `compared_with`."""
 
 
 class DecisionOutput(OutputModel):
@@ -68,6 +75,8 @@ class DecisionOutput(OutputModel):
     files: list[str]
     """The files that the patch changes, sorted."""
     findings: list[FindingOutput]
+    sureness: Sureness | None
+    """How sure the state is; null if it stops an apply."""
     new_shape: bool
     """Whether the patch is not recorded for exactly this code."""
     shape: ShapeOutput | None
@@ -83,8 +92,9 @@ class DecisionOutput(OutputModel):
             variant=decision.variant,
             disagreement=decision.disagreement,
             places=decision.places,
-            files=sorted(decision.changes),
+            files=list(decision.files),
             findings=decision.findings,
+            sureness=decision.sureness,
             new_shape=decision.new_shape,
             shape=_shape_of(decision, tree),
         )
@@ -95,7 +105,8 @@ def _shape_of(decision: Decision, tree: str) -> ShapeOutput | None:
     if shape is None:
         return None
     proof = proof_of(shapes, tree, shape.known[-1]).by if shape.known and shapes else None
-    return ShapeOutput(**vars(shape), proof=proof)
+    fields = {name: value for name, value in vars(shape).items() if name != "surroundings"}
+    return ShapeOutput(**fields, proof=proof)
 
 
 def _decisions_of(plan: Plan) -> list[DecisionOutput]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from vpatch.console.log_options import is_verbose
+from vpatch.console.common_options import is_verbose
 from vpatch.console.output import remove_bar, show_bar, style
 from vpatch.progress import Silent
 from vpatch.util.logged_progress import LoggedProgress
@@ -63,7 +63,7 @@ class _Terminal:
             redirect_stderr=False,
         )
         show_bar(bar)
-        task = _Bar(bar, bar.add_task(visible(what), total=None), unit)
+        task = _Bar(bar, bar.add_task(visible(what), total=None), unit, what)
         if total is not None:
             task.resize(total)
         return task
@@ -73,7 +73,8 @@ class _Terminal:
 
 
 class _Bar:
-    def __init__(self, bar: RichProgress, task: TaskID, unit: str) -> None:
+    def __init__(self, bar: RichProgress, task: TaskID, unit: str, what: str) -> None:
+        self.what = what
         self.bar = bar
         self.task = task
         self.unit = unit
@@ -88,6 +89,9 @@ class _Bar:
 
     def advance(self, amount: int) -> None:
         self.bar.update(self.task, advance=amount)
+
+    def describe(self, item: str) -> None:
+        self.bar.update(self.task, description=visible(f"{self.what}: {item}"))
 
     def done(self) -> None:
         remove_bar(self.bar)

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 COLOURS = {
     State.NEEDED: "green",
     State.APPLIED: "cyan",
-    State.UPSTREAMED: "blue",
+    State.UPSTREAMED: "bright_blue",
     State.ABSENT: "bright_black",
     State.BLOCKED: "red",
     State.CONFLICT: "red",

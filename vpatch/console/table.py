@@ -12,7 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from vpatch.console.output import style
-from vpatch.util.wrapping import NO_LIMIT
+from vpatch.util.wrapping import NO_LIMIT, wrapped
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -38,6 +38,14 @@ class Column:
 
 def legend_lines(legend: Sequence[Text], width: int) -> Iterator[str]:
     yield from _rendered(Columns(legend, padding=(0, 3)), width)
+
+
+def reading_lines(columns: Sequence[Column], width: int) -> Iterator[str]:
+    """Say on a terminal how the headings are read; a pipe gets the tables alone."""
+    pin = next((column.pin for column in columns if column.pin.version), None)
+    if pin is not None and width < NO_LIMIT:
+        text = f"versions are read downwards: {', '.join(_heading(pin))} is {pin.version}"
+        yield from wrapped(text, width)
 
 
 def table_lines(columns: Sequence[Column], width: int) -> Iterator[str]:

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 _MEANT = re.compile(r" \(?Did you mean.*$", re.DOTALL)
 # What click says of a value that is not one of a list.
 _CHOICE = re.compile(r"(?:.*: )?'(.*)' is not one of ", re.DOTALL)
+# A release in the place of an argument.
+_LONE_RELEASE = re.compile(r"Got unexpected extra argument \((v?\d+\.\d[\w.+]*|latest|all)\)")
 # Where to find what an argument can be.
 _LISTED = {"PATCH": "vpatch list", "NAME": "vpatch evidence list"}
 
@@ -60,6 +62,9 @@ def _hint(error: click.ClickException) -> list[str]:
     parameter = getattr(error, "param", None)
     usage = " ".join(context.get_usage().partition(": ")[2].split())
     hints = [f"write {usage}", f"see {path} --help"]
+    release = _LONE_RELEASE.fullmatch(error.message)
+    if release is not None and any("--vllm" in one.opts for one in context.command.params):
+        return [f"did you mean --vllm {release[1]}? If not, {hints[1]}"]
     if isinstance(error, click.MissingParameter) and parameter is not None:
         listed = _LISTED.get(parameter.make_metavar(context))
         hints[1:1] = [f"{listed} shows what there is"] if listed else []

@@ -1,0 +1,1 @@
+"""`vpatch completion`: the script by which a shell completes command lines."""
