@@ -101,8 +101,9 @@ def run_hooks(
             YAML(typ="safe", pure=True).dump(derived, stream)
         ran: list[Hook] = []
         ids = [hook["id"] for repo in derived["repos"] for hook in repo["hooks"]]
-        for hook_id in dict.fromkeys(ids):
-            task = progress.start(f"Upstream's hook {hook_id}")
+        hooks = list(dict.fromkeys(ids))
+        for number, hook_id in enumerate(hooks, 1):
+            task = progress.start(f"Upstream's hook {hook_id} ({number} of {len(hooks)})")
             results = list(_run(hook_id, config, checkout, sorted(changes), home, offline=offline))
             mended = git.uncommitted(checkout).decode(errors="replace")
             if mended:

@@ -19,6 +19,7 @@ from vpatch.util.os_errors import is_wrong_path
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from concurrent.futures import Future
+    from contextlib import AbstractContextManager
     from pathlib import Path
 
     from vpatch.progress import Progress
@@ -28,10 +29,8 @@ if TYPE_CHECKING:
 _LOCK = "lock"
 _NEW = "new-"
 _OLD = "old"
-_SPACE = (
-    "free space or correct the permissions, or give another folder with --checkout; "
-    "nothing was changed"
-)
+# How a user names another folder: vpatch source has no option for it.
+ELSEWHERE = "another folder with --checkout"
 
 
 class TargetError(VpatchError):
@@ -55,8 +54,11 @@ class CheckoutTransaction:
     the target, and what a killed one left is gone.
     """
 
-    def __init__(self, target: Path, tree: CachedTree, progress: Progress) -> None:
+    def __init__(
+        self, target: Path, tree: CachedTree, progress: Progress, *, elsewhere: str = ELSEWHERE
+    ) -> None:
         self.target = target
+        self._elsewhere = elsewhere
         self.tree = tree
         self._progress = progress
         self._workdir = target.parent / f".{target.name}.vpatch"
@@ -67,7 +69,7 @@ class CheckoutTransaction:
         self._ahead: Future[None] | None = None
 
     def __enter__(self) -> Self:
-        with writing(self.target), ExitStack() as stack:
+        with self.writing(), ExitStack() as stack:
             self._check_room()
             stack.enter_context(
                 wait_for_lock(
@@ -108,7 +110,7 @@ class CheckoutTransaction:
 
         if self.target.exists():
             return
-        with writing(self.target):
+        with self.writing():
             self._create()
         thread = self._stack.enter_context(ThreadPoolExecutor(1))
         self._ahead = thread.submit(git.check_out, self._staging, BASE_BRANCH)
@@ -123,6 +125,18 @@ class CheckoutTransaction:
 
     def put_in_place(self) -> None:
         replace_dir(self._staging, self.target, self.aside)
+
+    def put_into_empty(self) -> None:
+        """Put the checkout where nothing is, or an empty folder.
+
+        Raises:
+            OSError: something is there (ENOTEMPTY, EEXIST or ENOTDIR).
+        """
+        self._staging.rename(self.target)
+
+    def writing(self) -> AbstractContextManager[None]:
+        """Turn what a full disk or a wrong path does into one clear error."""
+        return writing(self.target, self._elsewhere)
 
     def take_back(self) -> None:
         """Undo `replace_dir`."""
@@ -148,7 +162,7 @@ class CheckoutTransaction:
             raise WrongTargetError(
                 "vpatch works in this folder, and it holds files that vpatch did not put there",
                 where=str(self._workdir),
-                hint="move it away, or write elsewhere with --checkout",
+                hint=f"move it away, or name {self._elsewhere}",
                 code="checkout.foreign-files",
             )
 
@@ -166,7 +180,7 @@ class CheckoutTransaction:
 
 
 @contextmanager
-def writing(target: Path) -> Iterator[None]:
+def writing(target: Path, elsewhere: str = ELSEWHERE) -> Iterator[None]:
     """Turn what a full disk, a missing permission or a wrong path does into one clear error."""
     try:
         yield
@@ -178,13 +192,17 @@ def writing(target: Path) -> Iterator[None]:
             raise TargetError(
                 what, where=str(target), hint=error.hint_beside, code="checkout.refused-path"
             ) from error
-        raise UnwritableTargetError(what, where=str(target), hint=_SPACE) from error
+        raise UnwritableTargetError(what, where=str(target), hint=_space(elsewhere)) from error
     except OSError as error:
         reason = f"{error.strerror}: {error.filename}" if error.filename else str(error)
         what = f"cannot be written: {reason}"
         if is_wrong_path(error):
-            hint = f"correct {target}, or name another folder with --checkout"
+            hint = f"correct {target}, or name {elsewhere}"
             raise WrongTargetError(
                 what, where=str(target), hint=hint, code="checkout.bad-path"
             ) from error
-        raise UnwritableTargetError(what, where=str(target), hint=_SPACE) from error
+        raise UnwritableTargetError(what, where=str(target), hint=_space(elsewhere)) from error
+
+
+def _space(elsewhere: str) -> str:
+    return f"free space or correct the permissions, or give {elsewhere}; nothing was changed"

@@ -40,13 +40,15 @@ class MemoryTree(SearchedTree):
 class ChangedTree:
     """Implements `Tree` over another tree, with some files replaced or added, and some left out.
 
-    `carried` are the patches that did so, as a lock in the tree would say.
+    `carried` are the patches that did so, as a lock in the tree would say. `made_of` is the pin of
+    the other tree if that is pristine, and nobody but these patches changed it.
     """
 
     tree: Tree
     files: Mapping[str, bytes]
     carried: frozenset[str]
     left_out: frozenset[str] = field(default=frozenset())
+    made_of: Pin | None = None
 
     @cached_property
     def pin(self) -> Pin:
@@ -88,3 +90,8 @@ class ChangedTree:
 
     def read(self, path: str) -> bytes:
         return self.files[path] if path in self.files else self.tree.read(path)
+
+
+def made_of(tree: Tree) -> Pin | None:
+    """The pin of the pristine tree that patches alone turned into this one; None if unknown."""
+    return tree.made_of if isinstance(tree, ChangedTree) else None

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from vpatch.progress import Progress
     from vpatch.source.manifest import FileRecord
     from vpatch.source.pip_settings import PipSettings
+    from vpatch.source.release import Release
 
 
 class PinMismatchError(VpatchError):
@@ -92,6 +93,44 @@ def cached_pin(
     return pins[0] if len(pins) == 1 else None
 
 
+def listed_pin(
+    spec: PypiSpec,
+    *,
+    cache: Cache,
+    settings: PipSettings,
+    progress: Progress,
+    expected_digest: str | None = None,
+) -> Pin | None:
+    """Return the pin of a release's archive as the index lists it; the archive is not fetched.
+
+    None where the index has no digest, or another one than expected: `open_tree` tells why.
+
+    Raises:
+        UsageError: the index has no such release.
+        UnavailableError: the index cannot be reached.
+    """
+    release = _listed(spec, cache, settings, progress, offline=False)
+    digest = f"sha256:{release.sha256}"
+    if release.sha256 is None or expected_digest not in {None, digest}:
+        return None
+    return _pin_of(spec, release, digest)
+
+
+def _listed(
+    spec: PypiSpec, cache: Cache, settings: PipSettings, progress: Progress, *, offline: bool
+) -> Release:
+    """The release that a version means to the index."""
+    answers = cache.answers("index")
+    releases = index.releases(
+        spec.tree, settings=settings, folder=answers, offline=offline, progress=progress
+    )
+    return index.choose(releases, spec.version)
+
+
+def _pin_of(spec: PypiSpec, release: Release, digest: str) -> Pin:
+    return Pin(spec.tree, "pypi", release.version, digest, release.filename)
+
+
 def _open_archive(
     spec: PypiSpec,
     cache: Cache,
@@ -109,16 +148,12 @@ def _open_archive(
         except (DamagedEntry, CacheError):
             if offline:
                 raise
-    answers = cache.answers("index")
-    releases = index.releases(
-        spec.tree, settings=settings, folder=answers, offline=offline, progress=progress
-    )
-    release = index.choose(releases, spec.version)
+    release = _listed(spec, cache, settings, progress, offline=offline)
     digest = f"sha256:{release.sha256}" if release.sha256 else expected
     if digest is None:
         raise no_digest(release, hint="a recipe that pins the archive's digest")
     _refuse_other(release.filename, digest, expected, "the index")
-    pin = Pin(spec.tree, "pypi", release.version, digest, release.filename)
+    pin = _pin_of(spec, release, digest)
 
     def fetch(staging: Path) -> list[FileRecord]:
         # Only where something is fetched.

@@ -1,0 +1,1 @@
+"""`vpatch tiny-model`: models of a few megabytes, for servers and scripts that run no real one."""
