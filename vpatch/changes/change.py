@@ -39,12 +39,14 @@ class Message:
     """What the source says of a change: a title, the rest of its text, and threads upstream.
 
     `threads` are as `OWNER/NAME#1`. `patch_id` is that of the patch from which vpatch made it.
+    `author` is the address that a mail or a commit names as its author's.
     """
 
     title: str = ""
     body: str = ""
     threads: tuple[str, ...] = ()
     patch_id: str | None = None
+    author: str = ""
 
 
 @dataclass(frozen=True)

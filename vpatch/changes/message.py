@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from email import message_from_string
 from email.header import decode_header, make_header
 
@@ -26,6 +27,7 @@ _OWN = re.compile(
     r"(?:\(#(\d+)\)\s*$|\b(?:fix(?:es)?|closes?|resolves?|see):? #(\d+)\b)", re.IGNORECASE
 )
 _WORD = re.compile(r"[a-z0-9]+")
+_AUTHOR = re.compile(r"^(?:From|Author): .*<([^<>\s]+)>\s*$", re.MULTILINE)
 _WORDS = 6
 # It is the name of a folder.
 _LONGEST_ID = 80
@@ -36,6 +38,12 @@ def read_message(text: str) -> Message:
 
     Any other text makes a title and a body too. An empty text makes an empty message.
     """
+    author = _AUTHOR.search(text)
+    message = _read_text(text)
+    return replace(message, author=author[1]) if author else message
+
+
+def _read_text(text: str) -> Message:
     lines = text.replace("\r\n", "\n").split("\n")
     text = "\n".join(line for line in lines if not _TOOL.match(line)).strip("\n")
     if not text:

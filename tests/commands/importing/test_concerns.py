@@ -140,6 +140,12 @@ def test_all_of_a_module_tells_nothing():
     assert made.concerns == {"find": "def f(...): ..."}
 
 
+@pytest.mark.parametrize("statement", ['TABLE["a"] = 1', "first, second = load()", "x.limit = 2"])
+def test_an_assignment_without_a_name_of_its_own_is_a_line(statement):
+    made = drafted(f"import os\n{statement}\n", f"{statement}\n")
+    assert made.concerns == {"text": statement, "files": GLOB}
+
+
 def test_a_file_of_which_nothing_stays_concerns_its_neighbours():
     made = drafted("import re\n", "import os\n", path="vllm/__init__.py")
     assert made.concerns == {"find": "class LayerNorm: ..."}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import runpy
 from difflib import unified_diff
 
 import pytest
@@ -12,6 +13,8 @@ from tests.projects import ENGINE, FILES, LLAMA, VERSION, archive, git, snapshot
 from vpatch.changes import time_limit
 from vpatch.commands.importing import usecase as importing
 from vpatch.deriving.strategies import STRATEGIES
+from vpatch.library.loading import load_patch
+from vpatch.trust.decision import EVERYTHING
 
 ENGINE_DIFF = """\
 --- a/vllm/engine.py
@@ -66,6 +69,12 @@ def test_a_diff_becomes_a_patch_that_applies(empty, source):
     empty.run("apply", "--vllm", VERSION, "--patch", "slow")
     assert b'mode="slow"' in (empty.target / ENGINE).read_bytes()
     assert b"self.tail = None\n" in (empty.target / LLAMA).read_bytes()
+
+
+def test_progress_counts_files(empty, source):
+    run = imported(empty, source(ENGINE_DIFF + LLAMA_DIFF + TEST_DIFF, "slow.diff"))
+    assert "Finding edits (2 files)\n" in run.err
+    assert "Finding edits" not in run.out
 
 
 def test_a_part_of_a_source_is_no_success(empty, source):
@@ -378,6 +387,23 @@ def test_a_new_patch_loads_and_is_absent(empty):
     assert empty.run("new", "other", "--json").json["id"] == "other"
 
 
+def test_a_new_patch_with_a_test_declares_it(empty):
+    run = empty.run("new", "fix-it", "--test")
+    files = ["patches/fix-it/patch.yaml", "patches/fix-it/test_behaviour.py"]
+    assert run.out == "".join(f"wrote {file}\n" for file in files)
+    (proof,) = load_patch(empty.patches / "fix-it", EVERYTHING).declaration.proof
+    test = runpy.run_path(empty.folder / files[1])
+    assert proof.test == "test_behaviour.py"
+    assert [name for name in test if name.startswith("test_")] == [*proof.fails_before]
+    with pytest.raises(pytest.fail.Exception, match=r"not written yet: .* test_behaviour.py of"):
+        test["test_what_the_patch_cures"]()
+    assert empty.run("new", "other", "--test", "--json").json["test"] == (
+        "patches/other/test_behaviour.py"
+    )
+    assert empty.run("new", "third", "--json").json["test"] is None
+    assert not (empty.patches / "third" / "test_behaviour.py").exists()
+
+
 def test_a_new_patch_needs_an_id_of_its_own(empty):
     empty.run("new", "fix-it")
     assert empty.run("new", "fix-it", code=2).codes == ("importing.exists",)
@@ -447,7 +473,11 @@ def test_a_comment_that_is_left_out_is_said(empty, source):
     ("options", "message", "error"),
     [
         (("--text", "--exact"), "--text and --exact exclude each other", "conflicting-options"),
-        (("--at", "/opt"), "--at would have no effect without --run", "unused-option"),
+        (
+            ("--sandbox-path", "/opt"),
+            "--sandbox-path would have no effect without --from-script",
+            "unused-option",
+        ),
         (("--only", "a"), "--only would have no effect without --from-module", "unused-option"),
     ],
 )
@@ -534,12 +564,12 @@ print(f"{vllm.__version__}: \x1b[31mone place")
 def test_a_script_is_imported_with_all_that_it_leaves(empty, source, monkeypatch):
     skip_without_bubblewrap()
     monkeypatch.setenv("PATH", "/usr/bin:/bin")
-    run = imported(empty, "--run", source(SCRIPT, "slow.py"))
+    run = imported(empty, "--from-script", source(SCRIPT, "slow.py"))
     assert "  left aside  vllm/engine.py.bak  a backup\n" in run.out
     assert "  note  vllm/fast.py is a new file\n" in run.out
     assert f"  printed  {VERSION}: \\x1b[31mone place\n" in run.out
     assert sorted(min(edit) for edit in declared(empty, "slow")["edits"]) == ["add-file", "find"]
-    run = imported(empty, "--run", "slow.py", "--id", "again", "--json")
+    run = imported(empty, "--from-script", "slow.py", "--id", "again", "--json")
     assert run.json["patches"][0]["printed"] == [f"{VERSION}: \\x1b[31mone place"]
 
 

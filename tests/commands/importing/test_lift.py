@@ -204,7 +204,7 @@ def test_lift_takes_no_source(empty, slow):
     slow(SLOW)
     for args, named in [
         (("x.diff",), "a source"),
-        (("--text", "--at", "/opt"), "--at, --text"),
+        (("--text", "--sandbox-path", "/opt"), "--sandbox-path, --text"),
         (("--upstreamed",), "--upstreamed"),
     ]:
         run = lifted(empty, *args, code=2)

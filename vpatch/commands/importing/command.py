@@ -15,7 +15,14 @@ from vpatch.commands.importing.output import ImportOutput
 from vpatch.commands.importing.request import ImportRequest, release_named, source_named
 from vpatch.commands.importing.sources.script import DEFAULT_PLACE
 from vpatch.commands.importing.usecase import import_patches
-from vpatch.console.options import json_option, offline_option, open_context, written_in_project
+from vpatch.console.common_options import offline_option
+from vpatch.console.completion import PATCH_ID, RELEASE
+from vpatch.console.options import (
+    json_option,
+    open_context,
+    written_in_project,
+)
+from vpatch.console.renamed_options import renamed_option
 from vpatch.console.result import CommandResult
 from vpatch.errors import ConflictingOptionsError, ExitCode
 from vpatch.util.plural import counted
@@ -25,8 +32,10 @@ from vpatch.util.plural import counted
 @click.argument("source", required=False, metavar="[DIFF|FOLDER|PULL]")
 @click.option(
     "--vllm",
+    type=RELEASE,
     metavar="VERSION",
-    help="The vLLM that the source is for, or the first release that has it already.",
+    help="The vLLM that the source is for, or the first release that has it already. A checkout of "
+    "`vpatch source` knows it.",
 )
 @click.option(
     "--tree",
@@ -66,21 +75,24 @@ from vpatch.util.plural import counted
     metavar="NAME",
     help="Of --from-module, import only what is assigned to NAME, as Class.method; repeatable.",
 )
-@click.option(
-    "--run",
+@renamed_option(
+    "--from-script",
     "script",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
     metavar="SCRIPT",
+    old="--run",
     help="Run this script on a copy of the release in a sandbox, and import what it changes.",
 )
-@click.option(
-    "--at",
+@renamed_option(
+    "--sandbox-path",
     "seen_at",
+    old="--at",
     type=click.Path(path_type=Path),
-    help=f"Where the script of --run sees the copy  [default: {DEFAULT_PLACE}]",
+    help=f"Where the script of --from-script sees the copy  [default: {DEFAULT_PLACE}]",
 )
 @click.option(
     "--lift",
+    type=PATCH_ID,
     metavar="ID",
     help="Turn the edits by text of this patch into edits by meaning, where these give the same.",
 )
@@ -125,12 +137,14 @@ def command(
     as_json: bool,
     **options: Any,
 ) -> CommandResult | ExitCode:
-    """Convert diffs, commits or a modified tree into patches, and check that they do the same.
+    """Convert diffs, commits or a tree to patches.
 
-    The source is a unified diff, a mailbox, or a folder with *.patch and *.diff files, which apply
-    one after the other. Each becomes a patch. With --git-range, each commit does. Or the source is
-    a pull request, such as vllm-project/vllm#44821. A script of --run can change nothing but the
-    copy. It has no network and no files of yours, and 60 s of time.
+    vpatch checks that the patches do the same. The source is a folder of `vpatch source` that you
+    edited: vpatch knows its release, and all changes become one patch. Or it is a unified diff, a
+    mailbox, or a folder with *.patch and *.diff files, which apply one after the other. Each
+    becomes a patch. With --git-range, each commit does. Or the source is a pull request, such as
+    vllm-project/vllm#44821. A script of --from-script can change nothing but the copy. It has no
+    network and no files of yours, and 60 s of time.
 
     If the release has the change already, as of a merged pull request, vpatch takes the change out
     of it, and makes a patch for the releases before.

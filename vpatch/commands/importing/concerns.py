@@ -196,10 +196,14 @@ def pattern_of(definition: Definition) -> str | None:
             return f"class {name}: ..."
         case ast.FunctionDef() | ast.AsyncFunctionDef():
             return f"def {name}(...): ..."
-        # Many modules have an __all__.
-        case ast.Assign() | ast.AnnAssign(value=ast.expr()) if not name.startswith("__"):
+        case ast.Assign() | ast.AnnAssign(value=ast.expr()) if _may_be_named(name):
             return f"{name} = $_"
     return None
+
+
+def _may_be_named(name: str) -> bool:
+    """Whether an assignment is told by a name: not one to an item, and not `__all__`."""
+    return name.isidentifier() and not name.startswith("__")
 
 
 def definition_predicate(path: str, definition: Definition, tree: Tree) -> Declared:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypedDict
 
 from vpatch.commands.importing.assembly import AssembledPatch, assemble
 from vpatch.commands.importing.claims import effect_of
@@ -28,7 +28,7 @@ from vpatch.planning.view import View
 from vpatch.source.memory import ChangedTree, MemoryTree
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
     from vpatch.changes.change import SourceChange
@@ -127,6 +127,14 @@ class Draft:
         return more
 
 
+class DraftOptions(TypedDict, total=False):
+    """How the edits of a change are found; see `draft`."""
+
+    exact: bool
+    text: bool
+    merge: bool
+
+
 def draft(
     change: SourceChange,
     tree: Tree,
@@ -134,8 +142,9 @@ def draft(
     exact: bool = False,
     text: bool = False,
     merge: bool = True,
+    on_file: Callable[[str], None] = lambda _: None,
 ) -> Draft:
-    """Find the edits of a change; with `text`, none by meaning.
+    """Find the edits of a change; with `text`, none by meaning. `on_file` hears of each file.
 
     With `merge`, edits that are the same in several places become one. Changes of comments or
     docstrings alone are left out, unless there is no other change or the bytes must be `exact`: as
@@ -150,6 +159,7 @@ def draft(
     for file in change.files:
         if file.before is None:
             continue
+        on_file(file.path)
         try:
             derived += derive(file, tree, exact=exact, text=text)
         except NotDerivedError as error:

@@ -121,8 +121,11 @@ class _Lift:
         # For what is not proven yet.
         with staging_folder(self.patch.folder.parent, "lifting") as staging:
             chosen, removed = self._prove(edits, tree, wanted, staging)
-            replace_dir(staging / self.patch.id, self.patch.folder, staging / "before")
-        folder = self.patch.folder
+            folder = self.patch.folder
+            was_trusted = self.context.trust.state(folder) == "trusted"
+            replace_dir(staging / self.patch.id, folder, staging / "before")
+        if was_trusted:
+            self.context.trust_own(folder)
         return LiftedPatch(self.patch.id, folder, self._version, tuple(chosen), removed)
 
     def _prove(

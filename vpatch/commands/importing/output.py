@@ -81,7 +81,7 @@ class ImportedPatchOutput(OutputModel):
     notes: list[str]
     """Sentences for people."""
     printed: list[str] = read_from("draft.change.printed")
-    """With `--run`, the last lines that the script printed."""
+    """With `--from-script`, the last lines that the script printed."""
     releases: list[OnReleaseOutput]
 
 
@@ -123,3 +123,5 @@ class NewOutput(OutputModel):
 
     id: str
     folder: Path
+    test: Path | None
+    """The behaviour test to fill in; null without `--test`."""

@@ -6,10 +6,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
+from vpatch.checkout.plain import read_plain
 from vpatch.commands.importing.sources.pull import pull_named
-from vpatch.errors import ConflictingOptionsError, MissingOptionError
+from vpatch.commands.importing.sources.tree import is_tree
+from vpatch.errors import ConflictingOptionsError
 from vpatch.planning.state import State
-from vpatch.source.spec import parse_tree, parse_vllm
+from vpatch.workspace.selection import one_tree
 
 if TYPE_CHECKING:
     from vpatch.commands.importing.draft import Draft
@@ -25,9 +27,11 @@ class ImportRequest:
 
     Attributes:
         source: a path, or the name of a pull request, such as vllm-project/vllm#44821.
-        vllm: the vLLM that the source is for, or the first release that has it already.
+        vllm: the vLLM that the source is for, or the first release that has it already; a checkout
+            of `vpatch source` knows it.
         tree: the same for a plugin or a library, such as `NAME==VERSION`, in place of `vllm`.
-        kind: what the source is; by default a diff, or a folder of diffs, or a pull request.
+        kind: what the source is; by default a diff, a folder of diffs, a pull request, or a changed
+            tree.
         commits: of a `range`, the commits, as `A..B`.
         patch_id: the id of the patch, if there is one.
         exact: whether every byte must be as in the source, comments too.
@@ -88,26 +92,16 @@ class ImportedPatch:
 
 
 def release_named(vllm: str | None, tree: str | None) -> TreeSpec:
-    """The tree that `--vllm` or `--tree` names.
-
-    Raises:
-        UsageError: none is named, both are, or it is not a tree.
-    """
-    if vllm is not None and tree is not None:
-        raise ConflictingOptionsError(
-            "--vllm and --tree both name what the source is for",
-            hint="give one of the two: a patch is for one tree",
-        )
-    if vllm is None and tree is None:
-        raise MissingOptionError(
-            "missing option '--vllm'", hint="add --vllm VERSION; see vpatch import --help"
-        )
-    return parse_vllm(str(vllm)) if tree is None else parse_tree(tree)
+    """The tree that `--vllm` or `--tree` names; see `one_tree`."""
+    return one_tree(vllm, tree, Path(), "import")
 
 
 def kind_of(source: Path | str) -> SourceKind:
-    """Return what a source is if nobody says so: a pull request, or a diff."""
-    is_pull = not Path(source).exists() and pull_named(str(source)) is not None
+    """Return what a source is if nobody says so: a changed tree, a pull request, or a diff."""
+    path = Path(source)
+    if path.is_dir() and (read_plain(path) is not None or is_tree(path)):
+        return "tree"
+    is_pull = not path.exists() and pull_named(str(source)) is not None
     return "pull" if is_pull else "diff"
 
 
@@ -119,7 +113,7 @@ def source_named(
     module: Path | None,
     script: Path | None,
 ) -> tuple[Path | str, SourceKind]:
-    """The one source that is named, and what it is: `source` may be a diff or a pull request.
+    """The one source that is named, and what it is; see `kind_of`.
 
     Raises:
         UsageError: none is named, or several are.
@@ -138,7 +132,7 @@ def source_named(
     if len(named) != 1:
         raise ConflictingOptionsError(
             "name one source",
-            hint="give a diff, a folder of diffs or a pull request, or --git-range A..B, "
-            "--from-tree DIR, --from-module FILE or --run SCRIPT",
+            hint="give a diff, a folder or a pull request, or --git-range A..B, "
+            "--from-tree DIR, --from-module FILE or --from-script SCRIPT",
         )
     return named[0]

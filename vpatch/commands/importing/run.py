@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from vpatch.commands.importing.claims import effect_by_text
 from vpatch.commands.importing.comparison import ReleaseComparison
-from vpatch.commands.importing.draft import Draft, changed, draft
+from vpatch.commands.importing.draft import Draft, DraftOptions, changed, draft
 from vpatch.commands.importing.proof import (
     ImportProof,
     decisions_alone,
@@ -55,15 +55,20 @@ class ImportRun:
     def run(self, changes: Sequence[SourceChange]) -> list[ImportedPatch]:
         drafts: list[Draft] = []
         errors: list[VpatchError] = []
-        task = self.context.progress.start("Finding edits", total=len(changes), unit="changes")
+        count = sum(file.before is not None for change in changes for file in change.files)
+        task = self.context.progress.start("Finding edits", total=count, unit="files")
+
+        def begin(path: str) -> None:
+            task.describe(path)
+            task.advance(1)
+
         for number, change in enumerate(changes):
             try:
                 below = self._below(changes[:number])
                 exact, text = self.request.exact, self.request.text
-                drafts.append(draft(change, below, exact=exact, text=text))
+                drafts.append(draft(change, below, exact=exact, text=text, on_file=begin))
             except VpatchError as error:
                 errors.append(error)
-            task.advance(1)
         task.done()
         if errors:
             raise combine(errors)
@@ -113,8 +118,12 @@ class ImportRun:
         """The drafts, each as text if its edits by meaning do not work together."""
         notes: dict[str, str] = {}
         proofs = self._proofs(drafts, _chain(drafts))
-        own = {"exact": self.request.exact}
-        for plainer in (own | {"merge": False}, {"exact": True}, {"text": True}):
+        all_plainer: tuple[DraftOptions, ...] = (
+            {"exact": self.request.exact, "merge": False},
+            {"exact": True},
+            {"text": True},
+        )
+        for plainer in all_plainer:
             if self.request.text or not any(proof.failure for proof in proofs):
                 break
             for number, proof in enumerate(proofs):

@@ -51,10 +51,41 @@ edits:
 remove-when: write when the patch can go
 # Examples go to examples/needed-LABEL/before and after: `vpatch test {id}` runs them.
 """
+TEST = "test_behaviour.py"
+_PROOF = """\
+# The behaviour test beside this file: `vpatch test {id} --engine cpu` runs it.
+proof:
+  - test: {test}
+    engine: cpu
+    # The release of vLLM that you write the test for.
+    vllm: 0.23.0
+    # The tests that must fail without the patch, each with a regular expression for its message.
+    fails-before:
+      test_what_the_patch_cures: write what the test fails with
+"""
+_TEST = '''\
+"""What fails in vLLM without this patch, and works with it.
+
+The whole file runs in a vLLM without the patch, and in one with it.
+"""
+
+import pytest
+
+# A test may import torch, vLLM and what vpatch brings, such as a tiny model:
+# from tiny_mtp import write_checkpoint
 
 
-def new_patch(folder: Path, patch_id: str) -> Path:
+def test_what_the_patch_cures():
+    # Do what fails without the patch, and assert what is right. It must fail without the patch as
+    # patch.yaml declares under fails-before. All other tests must pass without it as well.
+    pytest.fail("this test is not written yet: write it in {test} of {id}")
+'''
+
+
+def new_patch(folder: Path, patch_id: str, *, with_test: bool) -> Path:
     """Write a patch.yaml to fill in, and return the folder of the patch.
+
+    `with_test` adds a behaviour test to fill in.
 
     Raises:
         UsageError: it is not an id, or there is a folder of that name.
@@ -65,7 +96,12 @@ def new_patch(folder: Path, patch_id: str) -> Path:
         raise present(place)
     # As a whole: what is in the folder of patches must be one.
     with staging_folder(folder, patch_id) as staging:
-        (staging / DECLARATION).write_text(_TEMPLATE.format(id=patch_id), encoding="utf-8")
+        files = {DECLARATION: _TEMPLATE}
+        if with_test:
+            files = {DECLARATION: _TEMPLATE + _PROOF, TEST: _TEST}
+        for name, template in files.items():
+            text = template.format(id=patch_id, test=TEST)
+            (staging / name).write_text(text, encoding="utf-8")
         put_patch(staging, place)
     return place
 

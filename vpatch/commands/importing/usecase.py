@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import shutil
 from contextlib import ExitStack
 from dataclasses import replace
@@ -11,10 +12,13 @@ from typing import TYPE_CHECKING
 from vpatch.changes.stack import Stack
 from vpatch.changes.time_limit import limited_time
 from vpatch.changes.undo import FittedChanges, fitted
+from vpatch.checkout.plain import read_plain
 from vpatch.commands.importing.request import kind_of, release_named
 from vpatch.commands.importing.run import ImportRun
 from vpatch.commands.importing.scaffold import present, put_patch, refuse_wrong_id
+from vpatch.commands.importing.sources.checkout import from_checkout
 from vpatch.commands.importing.sources.module import from_module
+from vpatch.commands.importing.sources.own_work import why_not_own
 from vpatch.commands.importing.sources.pull import from_pull
 from vpatch.commands.importing.sources.script import DEFAULT_PLACE, from_script
 from vpatch.commands.importing.sources.source import distinct_ids, from_diffs, from_range
@@ -22,19 +26,23 @@ from vpatch.commands.importing.sources.tree import from_tree
 from vpatch.errors import (
     BadValueError,
     ConflictingOptionsError,
+    MissingOptionError,
     UnusedOptionError,
     VpatchError,
     combine,
 )
 from vpatch.source.spec import parse_tree
+from vpatch.source.tree import LOCK_FILE
 from vpatch.util.extras import require
 from vpatch.util.scratch import staging_folder
+from vpatch.workspace.checkout import spec_of_pin
 from vpatch.workspace.context import exact_release
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from vpatch.changes.change import DiffedChange, SourceChange
+    from vpatch.checkout.plain import PlainCheckout
     from vpatch.commands.importing.request import ImportedPatch, ImportRequest
     from vpatch.source.spec import TreeSpec
     from vpatch.source.tree import Tree
@@ -51,10 +59,13 @@ def import_patches(
             other, or a patch of that id is there already.
         VpatchError: a tree cannot be read, or a patch would not do what the source does.
     """
-    spec = release_named(request.vllm, request.tree)
-    releases = _releases(context, request.releases, spec)
     request = replace(request, kind=request.kind or kind_of(request.source))
+    plain = read_plain(Path(request.source)) if request.kind in {"tree", "range"} else None
+    spec, digest = _release(request, plain)
+    releases = _releases(context, request.releases, spec)
     _refuse_useless(request)
+    if plain is not None:
+        _refuse_inside(output_dir, Path(request.source))
     if request.patch_id is not None:
         refuse_wrong_id(request.patch_id)
     if output_dir.exists() and not output_dir.is_dir():
@@ -63,15 +74,67 @@ def import_patches(
             where=str(output_dir),
             hint="name a folder with --output-dir",
         )
-    with context.tree(spec) as tree, limited_time():
+    with context.tree(spec, digest) as tree, limited_time():
         _refuse_unusable(tree)
-        fitting = _read(context, request, tree)
+        if plain is not None and not plain.is_of(tree.pin):
+            raise ConflictingOptionsError(
+                f"it is a checkout of {plain.source.tree} {plain.source.version}, and the command "
+                f"names {tree.pin.version}",
+                where=str(request.source),
+                hint="leave out --vllm and --tree",
+            )
+        fitting = _read(context, request, tree, plain)
         changes = distinct_ids(fitting.changes, request.patch_id)
         _refuse_present(changes, output_dir)
         with staging_folder(output_dir, "importing") as staging:
             release = tree if fitting.upstreamed else None
             run = ImportRun(context, request, releases, fitting.base, release, staging)
-            return _put_in_place(run.run(changes), staging, output_dir)
+            imported = _put_in_place(run.run(changes), staging, output_dir)
+    if reason := why_not_own(request, changes):
+        folders = " ".join(shlex.quote(str(one.folder)) for one in imported)
+        context.progress.note(
+            f"not trusted, as {reason}: read every file there, then: vpatch trust {folders}"
+        )
+    else:
+        for one in imported:
+            context.trust_own(one.folder)
+    return imported
+
+
+def _release(request: ImportRequest, plain: PlainCheckout | None) -> tuple[TreeSpec, str | None]:
+    """The release that the source is for, and its digest where a checkout knows it.
+
+    Raises:
+        UsageError: nothing says which one.
+    """
+    if request.vllm is None and request.tree is None:
+        if plain is not None:
+            return spec_of_pin(plain.source, plain.root), plain.source.digest
+        if request.kind == "tree":
+            if (Path(request.source) / LOCK_FILE).is_file():
+                raise MissingOptionError(
+                    "this is a checkout of vpatch apply, and has the changes of patches too",
+                    where=str(request.source),
+                    hint="make your change in a folder that vpatch source writes; or import it "
+                    "with those of the patches, by --vllm VERSION",
+                )
+            raise MissingOptionError(
+                "the folder does not say which release it was made from",
+                where=str(request.source),
+                hint="name the release with --vllm VERSION; a folder that vpatch source writes "
+                "knows it",
+            )
+    return release_named(request.vllm, request.tree), None
+
+
+def _refuse_inside(output_dir: Path, checkout: Path) -> None:
+    if output_dir.resolve().is_relative_to(checkout.resolve()):
+        raise BadValueError(
+            "the patches would be written into the checkout that they are made from",
+            where=str(output_dir),
+            hint="run the command in the folder of your project, or name a folder with "
+            "--output-dir",
+        )
 
 
 def _refuse_unusable(tree: Tree) -> None:
@@ -107,7 +170,9 @@ def _releases(context: Context, asked: str | None, spec: TreeSpec) -> tuple[str,
     return tuple(releases)
 
 
-def _read(context: Context, request: ImportRequest, tree: Tree) -> FittedChanges:
+def _read(
+    context: Context, request: ImportRequest, tree: Tree, plain: PlainCheckout | None
+) -> FittedChanges:
     source = Path(request.source)
     if request.kind == "pull":
         diffed = _read_pull(context, str(request.source))
@@ -116,7 +181,7 @@ def _read(context: Context, request: ImportRequest, tree: Tree) -> FittedChanges
     elif request.kind == "diff":
         diffed = from_diffs(source)
     else:
-        return FittedChanges(tree, _read_files(request, source, tree))
+        return FittedChanges(tree, _read_files(request, source, tree, plain))
     return fitted(diffed, tree, upstreamed=request.upstreamed)
 
 
@@ -130,7 +195,7 @@ def _refuse_useless(request: ImportRequest) -> None:
         )
     for option, is_there, kind, source in (
         ("--only", bool(request.only), "module", "--from-module"),
-        ("--at", request.seen_at is not None, "script", "--run"),
+        ("--sandbox-path", request.seen_at is not None, "script", "--from-script"),
     ):
         if is_there and request.kind != kind:
             raise UnusedOptionError(
@@ -139,7 +204,9 @@ def _refuse_useless(request: ImportRequest) -> None:
             )
 
 
-def _read_files(request: ImportRequest, source: Path, tree: Tree) -> list[SourceChange]:
+def _read_files(
+    request: ImportRequest, source: Path, tree: Tree, plain: PlainCheckout | None
+) -> list[SourceChange]:
     """Read a source that says what whole files become."""
     if request.upstreamed:
         raise ConflictingOptionsError(
@@ -148,6 +215,8 @@ def _read_files(request: ImportRequest, source: Path, tree: Tree) -> list[Source
             hint="leave it out, or import the change as a diff",
         )
     stack = Stack(tree)
+    if plain is not None:
+        return from_checkout(source, plain.base, stack)
     if request.kind == "tree":
         return from_tree(source, stack)
     if request.kind == "script":

@@ -57,7 +57,7 @@ def from_script(script: Path, stack: Stack, seen_at: Path) -> list[SourceChange]
     if not seen_at.is_absolute() or len(seen_at.parts) < 2:  # noqa: PLR2004
         raise BadValueError(
             f"{seen_at} is no absolute path of a folder",
-            hint="give --at the folder in which the script looks for vllm/, such as "
+            hint="give --sandbox-path the folder in which the script looks for vllm/, such as "
             "/usr/local/lib/python3.12/dist-packages",
         )
     content = read_source(script, hint="name a file that has the script")
@@ -139,8 +139,8 @@ def _refuse_failed(finished: Finished, script: Path, lines: list[str]) -> None:
         f"{how}{_last(lines)}",
         where=str(script),
         hint="it sees only the system's programs, its Python, itself and the release, and has no "
-        "network; give --at if it looks for vllm/ elsewhere, or run it yourself on a copy of the "
-        "release, and give the copy to --from-tree",
+        "network; give --sandbox-path if it looks for vllm/ elsewhere, or run it yourself on a "
+        "copy of the release, and give the copy to --from-tree",
         code="importing.script-failed",
     )
 

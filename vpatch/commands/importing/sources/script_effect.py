@@ -100,7 +100,7 @@ def effect_on_copy(root: Path, stack: Stack, script: Path, printed: str) -> Sour
             f"nothing differs from the release{shown}{printed}",
             where=where,
             hint="is --vllm the release that the script is for, and does it look for vllm/ where "
-            "--at shows it?",
+            "--sandbox-path shows it?",
             code="importing.nothing-left",
         )
     number = sum(file.before is None for file in changed)

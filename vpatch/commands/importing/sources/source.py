@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from vpatch.changes.change import SourceChange
 
 _SUFFIXES = (".patch", ".diff")
-_SERIES = "series"
+SERIES = "series"
 _DIGITS = re.compile(r"([0-9]+)")
 
 
@@ -52,7 +52,7 @@ def from_diffs(path: Path) -> list[DiffedChange]:
 def _files(path: Path) -> list[Path]:
     if not path.is_dir():
         return [path]
-    series = path / _SERIES
+    series = path / SERIES
     if series.is_file():
         lines = series.read_text(encoding="utf-8", errors="replace").splitlines()
         names = [line.partition(" #")[0].split() for line in lines if line[:1] != "#"]
@@ -65,16 +65,21 @@ def _files(path: Path) -> list[Path]:
                 code="importing.unsupported",
             )
         return [path / name[0] for name in names if name]
-    files = [file for file in path.iterdir() if file.suffix in _SUFFIXES and file.is_file()]
+    files = diffs_in(path)
     files.sort(key=lambda file: _in_order(file.name))
     if not files:
         raise UsageError(
             "the folder has no *.patch and no *.diff",
             where=str(path),
-            hint="name the folder with the diffs; for a changed tree, give --from-tree",
+            hint="name the folder with the diffs, or a tree of sources that you changed",
             code="importing.no-diff",
         )
     return files
+
+
+def diffs_in(folder: Path) -> list[Path]:
+    """Return the diffs that lie in a folder."""
+    return [file for file in folder.iterdir() if file.suffix in _SUFFIXES and file.is_file()]
 
 
 def _in_order(name: str) -> list[tuple[int, str]]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import csv
-import difflib
 import hashlib
 import os
 from collections import Counter
@@ -13,9 +12,11 @@ from typing import TYPE_CHECKING
 from vpatch.changes.change import FileChange, LeftAside, Message, SourceChange
 from vpatch.changes.message import id_of
 from vpatch.changes.paths import aside
+from vpatch.commands.importing.sources.source import SERIES, diffs_in
 from vpatch.errors import UsageError
 from vpatch.source.tree import LOCK_FILE
 from vpatch.util.plural import listed
+from vpatch.util.unified_diff import unified_diff
 from vpatch.util.untrusted import LARGEST_FILE, plain_path, read_file
 
 if TYPE_CHECKING:
@@ -34,6 +35,12 @@ LEFT_OUT = {*GENERATED, LOCK_FILE}
 # Of files that the release has: the edits of this many lines are found in a minute.
 MOST_LINES = 10_000
 MOST_PLACES = 2_000
+
+
+def is_tree(folder: Path) -> bool:
+    """Whether a folder looks like sources or a site-packages, and not like a folder of diffs."""
+    has_package = (folder / "__init__.py").is_file() or any(folder.glob("*/__init__.py"))
+    return has_package and not (folder / SERIES).is_file() and not diffs_in(folder)
 
 
 def from_tree(folder: Path, stack: Stack) -> list[SourceChange]:
@@ -63,7 +70,8 @@ def from_tree(folder: Path, stack: Stack) -> list[SourceChange]:
         if why is None and not is_text(content):
             why = "it is not text"
         if why is not None:
-            left_aside.append(LeftAside(path, why, 1, _diff(path, before, content)))
+            diff = b"".join(unified_diff(path, before, content)).decode(errors="replace")
+            left_aside.append(LeftAside(path, why, 1, diff))
         else:
             changed.append(FileChange(path, before, content))
     _refuse_missing(where, stack, files)
@@ -194,10 +202,3 @@ def is_text(content: bytes) -> bool:
         return "\0" not in content.decode()
     except UnicodeDecodeError:
         return False
-
-
-def _diff(path: str, before: bytes | None, after: bytes) -> str:
-    old, new = (
-        (text or b"").decode(errors="replace").splitlines(keepends=True) for text in (before, after)
-    )
-    return "".join(difflib.unified_diff(old, new, f"a/{path}", f"b/{path}"))
