@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -26,3 +26,13 @@ class Build:
     secrets: Sequence[str] = ()
     target: str | None = None
     no_cache: bool = False
+
+
+class BuildListener(Protocol):
+    """Hears what a build does while it runs."""
+
+    def step(self, name: str) -> None:
+        """Hear that a step of the Dockerfile begins; it may be told twice."""
+
+    def line(self, text: str) -> None:
+        """Hear a line of what a step says."""

@@ -24,9 +24,8 @@ _log = logging.getLogger(__name__)
 _CLIENTS_OWN = {"DOCKER_CONTEXT", "BUILDX_BUILDER"}
 
 
-@contextmanager
-def started(build: Build, result: Path, where: str) -> Iterator[subprocess.Popen[bytes]]:
-    """Start a build on the engine that is `where`; it is told to end where the block breaks off.
+def refuse_no_buildkit() -> None:
+    """Refuse a build for which BuildKit is missing.
 
     Raises:
         UnavailableError: Docker's command line is not installed.
@@ -37,6 +36,16 @@ def started(build: Build, result: Path, where: str) -> Iterator[subprocess.Popen
             hint="install docker and its buildx plugin",
             code="docker.no-buildkit",
         )
+
+
+@contextmanager
+def started(build: Build, result: Path, where: str) -> Iterator[subprocess.Popen[bytes]]:
+    """Start a build on the engine that is `where`; it is told to end where the block breaks off.
+
+    Raises:
+        UnavailableError: Docker's command line is not installed.
+    """
+    refuse_no_buildkit()
     # On this engine, whatever the command line would choose by its own settings.
     ours = {k: v for k, v in inherited().items() if k not in _CLIENTS_OWN}
     command = buildkit_command(build, result)

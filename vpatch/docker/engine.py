@@ -34,9 +34,9 @@ from vpatch.util.run_log import command_line, timed
 from vpatch.util.visible import without_colours
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
-    from vpatch.docker.build import Build
+    from vpatch.docker.build import Build, BuildListener
     from vpatch.progress import Task
 
 _log = logging.getLogger(__name__)
@@ -125,9 +125,11 @@ class Docker:
                 )
             except APIError as error:
                 raise no_image(name, gist_of(error)) from error
-            for event in counted(events, task):
-                if "error" in event:
-                    raise no_image(name, event["error"])
+            # An error does not end the answer: its socket is open until it is closed here.
+            with closing(events):
+                for event in counted(events, task):
+                    if "error" in event:
+                        raise no_image(name, event["error"])
 
     def registry_digest(self, name: str) -> str:
         """Ask a registry what a name means now, and return NAME@sha256:HEX.
@@ -143,8 +145,8 @@ class Docker:
             raise no_image(name, gist_of(error)) from error
         return f"{repository_of(name)}@{answer['Descriptor']['digest']}"
 
-    def build(self, build: Build, log: BinaryIO, on_step: Callable[[str], None]) -> str:
-        """Build an image, and return its id; `log` gets all output, `on_step` each step.
+    def build(self, build: Build, log: BinaryIO, listener: BuildListener) -> str:
+        """Build an image, and return its id; `log` gets all output, `listener` hears it.
 
         Raises:
             BuildFailedError: a step failed. No container is left.
@@ -152,10 +154,10 @@ class Docker:
         """
         with timed(_log, logging.INFO, f"building {build.dockerfile} in {build.context}"):
             if build.secrets or build.target:
-                return self._build_with_buildkit(build, log, on_step)
-            return self._build_with_api(build, log, on_step)
+                return self._build_with_buildkit(build, log, listener)
+            return self._build_with_api(build, log, listener)
 
-    def _build_with_api(self, build: Build, log: BinaryIO, on_step: Callable[[str], None]) -> str:
+    def _build_with_api(self, build: Build, log: BinaryIO, listener: BuildListener) -> str:
         with closing(self._dialogue()) as api, asking(build.dockerfile.name):
             image_id = None
             for event in api.build(
@@ -176,7 +178,9 @@ class Docker:
                 if "error" in event:
                     raise self.failed(event["error"], log)
                 if line.startswith("Step "):
-                    on_step(line.strip())
+                    listener.step(line.strip())
+                else:
+                    listener.line(line)
                 if match := _MADE.fullmatch(line.strip()):
                     self._image_ids.append(match[1])
                 image_id = event.get("aux", {}).get("ID") or image_id
@@ -184,16 +188,16 @@ class Docker:
             raise self.failed("the engine named no image at the end", log)
         return str(image_id)
 
-    def _build_with_buildkit(
-        self, build: Build, log: BinaryIO, on_step: Callable[[str], None]
-    ) -> str:
+    def _build_with_buildkit(self, build: Build, log: BinaryIO, listener: BuildListener) -> str:
         result = build.context.parent / f"{build.context.name}.iid"
         with self._name_images(build) as named, started(named, result, self.where) as process:
             for line in process.stdout or ():
                 log.write(line)
                 step = line.decode(errors="replace").strip().partition(" ")[2]
                 if step.startswith("["):
-                    on_step(step)
+                    listener.step(step)
+                else:
+                    listener.line(line.decode(errors="replace"))
         if process.returncode != 0:
             raise self.failed(f"docker build ended with {process.returncode}", log)
         image_id = result.read_text(encoding="ascii").strip()
@@ -278,8 +282,10 @@ class Docker:
         """
         repository, tag = parse_repository_tag(name)
         digest = None
-        with self._transfer("pushing", name) as api:
-            events = api.push(repository, tag or "latest", stream=True, decode=True)
+        with (
+            self._transfer("pushing", name) as api,
+            closing(api.push(repository, tag or "latest", stream=True, decode=True)) as events,
+        ):
             for event in counted(events, task):
                 if "error" in event:
                     raise DockerError(

@@ -15,17 +15,20 @@ from vpatch.git.found import opened_checkout
 from vpatch.image.base import gone_image
 from vpatch.image.context import labels_of, version_of, write_context
 from vpatch.image.cpu import cpu_build
+from vpatch.image.inventory import inventory_of
 from vpatch.image.record import recorded
 from vpatch.image.source import needed, source_build
 from vpatch.library.catalog import installed
 from vpatch.util.scratch import scratch_folder
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Mapping
 
     from vpatch.checkout.lockfile import ImageMode
+    from vpatch.docker.build import BuildListener
     from vpatch.docker.engine import Docker
     from vpatch.image.context import Payload
+    from vpatch.image.inventory import Inventory
     from vpatch.image.settings import BuildSettings
 
 _VERSION_FILE = "vllm/_version.py"
@@ -48,12 +51,13 @@ def build_image(
     settings: BuildSettings,
     checkout: Path | None,
     log: BinaryIO,
-    on_step: Callable[[str], None],
+    listener: BuildListener,
+    documents: Callable[[Inventory], Mapping[str, str]],
 ) -> Built:
     """Build what a lock says on the base that it names, verified from inside.
 
     `checkout` is that of the lock, which only the mode source needs. `log` gets all that the
-    builds say, `on_step` each step.
+    builds say, and `listener` hears of each step. `documents` makes `Payload.documents`.
 
     Raises:
         BuildFailedError: a build failed, or its result is not what the lock says.
@@ -62,16 +66,19 @@ def build_image(
     with contexts(payload, settings) as workdir, docker.interruptible():
         below = payload.image.pinned
         for build in builds_below(payload, settings, checkout, workdir):
-            below = docker.build(build, log, on_step)
+            below = docker.build(build, log, listener)
         base = docker.image(below)
         if base is None:
             raise gone_image(below, "built or pulled")
-        on_step("Reading what is below the patches")
+        listener.step("Reading what is below the patches")
         payload = recorded(docker, base.id, payload)
+        listener.step("Listing the packages below the patches")
+        texts = documents(inventory_of(docker, base.id, payload.image.base))
+        payload = replace(payload, documents=texts)
         last = overlay_build(payload, settings, below, workdir)
         # The image runs as the same user as its base.
         arguments = {**last.arguments, "BASE_USER": base.user or "0"}
-        return Built(docker.build(replace(last, arguments=arguments), log, on_step), payload)
+        return Built(docker.build(replace(last, arguments=arguments), log, listener), payload)
 
 
 @contextmanager
@@ -121,7 +128,7 @@ def overlay_build(payload: Payload, settings: BuildSettings, below: str, workdir
         context,
         context / _OVERLAY,
         {"BASE": below},
-        labels_of(payload.lock, payload.manifest),
+        {**settings.labels, **labels_of(payload.lock, payload.manifest)},
         network="none",
         platform=settings.platform,
         no_cache=settings.no_cache,

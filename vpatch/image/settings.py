@@ -20,7 +20,7 @@ class BuildSettings:
 
     `network` is as `docker build --network` takes it; the overlay itself needs none. `arguments`
     are for vLLM's own Dockerfile, or for the one with its CPU build. `epoch` is the time of all
-    files that a build writes.
+    files that a build writes. `labels` are those of the image beside what its lock says.
     """
 
     pip: PipSettings
@@ -31,3 +31,4 @@ class BuildSettings:
     arguments: Mapping[str, str] = field(default_factory=dict)
     no_cache: bool = False
     epoch: int = EPOCH
+    labels: Mapping[str, str] = field(default_factory=dict)

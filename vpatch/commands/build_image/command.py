@@ -19,6 +19,7 @@ from vpatch.commands.build_image.usecase import (
     plan_build,
 )
 from vpatch.console.options import (
+    author_option,
     checkout_option,
     json_option,
     library_options,
@@ -90,6 +91,7 @@ _MODES = ("overlay", "source", "cpu")
 @click.option(
     "--iidfile", type=click.Path(path_type=Path), help="Write the image's id to this file."
 )
+@author_option
 @click.option(
     "--dry-run",
     is_flag=True,
@@ -104,7 +106,9 @@ def command(
     as_json: bool,
     **chosen: Any,
 ) -> CommandResult | ExitCode:
-    """Apply patches like `vpatch apply`, and build a container image from the lock.
+    """Build a container image of a patched vLLM.
+
+    Applies patches like `vpatch apply`, and builds the image from the lock.
 
     \b
     overlay  only Python changed: put the patched files over a base with vLLM

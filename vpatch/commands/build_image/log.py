@@ -1,10 +1,9 @@
-"""The log of an image build, and its steps as progress."""
+"""The log of an image build."""
 
 from __future__ import annotations
 
 import os
 from contextlib import contextmanager
-from textwrap import shorten
 from typing import TYPE_CHECKING, BinaryIO
 
 from vpatch.image.context import release_of
@@ -16,10 +15,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from vpatch.checkout.lockfile import ImageMode, LockFile
-    from vpatch.progress import Progress, Task
     from vpatch.workspace.context import Context
 
-_STEP_WIDTH = 88
 _DIGITS = 12
 _LOG_FLAGS = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 # Before what `install.py` reports in the image.
@@ -59,21 +56,3 @@ def verified_by_build(log: Path) -> list[str]:
     return [line.removeprefix(_SAYS) for line in messages] or [
         "when this layer was made, by an earlier build"
     ]
-
-
-class Steps:
-    """Tasks that follow one another: one begins when the last one ends."""
-
-    def __init__(self, progress: Progress) -> None:
-        self._progress = progress
-        self._task: Task | None = None
-
-    def tell(self, step: str) -> None:
-        self.end()
-        # A step may be a whole script; the log has it.
-        self._task = self._progress.start(shorten(step, _STEP_WIDTH, placeholder=" ..."))
-
-    def end(self) -> None:
-        if self._task is not None:
-            self._task.done()
-            self._task = None

@@ -67,6 +67,21 @@ def refuse_names(tags: tuple[str, ...], iidfile: Path | None, *, push: bool, off
         )
 
 
+def refuse_unwritable(checkout: Path) -> None:
+    """Refuse a folder for the checkout, or for all of them, that cannot be written.
+
+    Raises:
+        UsageError: nothing can be written there.
+    """
+    existing = next(one for one in (checkout, *checkout.absolute().parents) if one.exists())
+    if not existing.is_dir() or not os.access(existing, os.W_OK | os.X_OK):
+        raise BadValueError(
+            "the checkout and the log of the build cannot be written there",
+            where=str(checkout),
+            hint="correct the permissions, or name another folder with --checkout",
+        )
+
+
 def split_arguments(arguments: tuple[str, ...]) -> dict[str, str]:
     wrong = [text for text in arguments if not text.partition("=")[1]]
     if wrong:

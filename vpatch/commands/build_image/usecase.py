@@ -6,16 +6,21 @@ from contextlib import ExitStack, closing
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from vpatch.commands.audit.author import Author
 from vpatch.commands.build_image.locks import applied, from_locks
-from vpatch.commands.build_image.log import Steps, log_path_of, opened_log
+from vpatch.commands.build_image.log import log_path_of, opened_log
+from vpatch.commands.build_image.phases import BuildPhases
+from vpatch.commands.build_image.provenance import provenance_of
 from vpatch.commands.build_image.settings import (
     base_of,
     default_tag,
     note_overlay,
     refuse_names,
+    refuse_unwritable,
     split_arguments,
     trusted_certificates,
 )
+from vpatch.docker.buildkit import refuse_no_buildkit
 from vpatch.docker.engine import Docker
 from vpatch.errors import ConflictingOptionsError
 from vpatch.harness.machine import this_machine
@@ -24,10 +29,12 @@ from vpatch.image.build import build_image, builds_below, contexts, overlay_buil
 from vpatch.image.context import EPOCH, labels_of
 from vpatch.image.mode import to_build
 from vpatch.image.settings import BuildSettings
+from vpatch.util.extras import require
 from vpatch.util.source_date import source_date_epoch
 from vpatch.workspace.selection import Request
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
     from vpatch.checkout.lockfile import ImageMode, LockedImage, LockFile
@@ -81,6 +88,7 @@ class BuildOptions:
         certificates: PEM files that pip trusts during the build.
         arguments: build arguments, as `NAME=VALUE`.
         iidfile: a file that gets the id of the image.
+        author: who answers for the documents for scanners: `NAME` or `NAME <ADDRESS>`.
     """
 
     lock_files: tuple[Path, ...] = ()
@@ -98,6 +106,7 @@ class BuildOptions:
     certificates: tuple[Path, ...] = ()
     arguments: tuple[str, ...] = ()
     iidfile: Path | None = None
+    author: str | None = None
 
 
 @dataclass(frozen=True)
@@ -157,6 +166,7 @@ def plan_build(context: Context, request: Request, options: BuildOptions) -> Pla
         UsageError: options contradict each other, or a name is not valid.
         VpatchError: a patch cannot be applied, or no mode fits.
     """
+    refuse_cheaply(context, options)
     with ExitStack() as stack:
         return _prepare(context, request, options, stack).planned()
 
@@ -169,17 +179,59 @@ def apply_and_build(context: Context, request: Request, options: BuildOptions) -
         VpatchError: a patch cannot be applied, no mode fits, there is no Docker Engine, or the
             build or a push failed.
     """
+    refuse_cheaply(context, options)
     with ExitStack() as stack:
-        return _build(context, _prepare(context, request, options, stack), options)
+        engine: list[Docker] = []
+
+        def connect() -> None:
+            if not engine:
+                engine.append(stack.enter_context(closing(Docker())))
+
+        # To plan takes a while, and all of it is for an engine. Offline, what would be fetched is
+        # wrong use, and comes first.
+        before = connect if not context.offline else lambda: None
+        prepared = _prepare(context, request, options, stack, before)
+        connect()
+        return _build(context, engine[0], prepared, options)
+
+
+def refuse_cheaply(context: Context, options: BuildOptions) -> None:
+    """Refuse what cannot end well, before a source is fetched or a patch is planned.
+
+    Raises:
+        UsageError: a name is not valid, options contradict each other, or a folder is missing.
+        UnavailableError: a package or a program for the build is not installed.
+    """
+    refuse_names(options.tags, options.iidfile, push=options.push, offline=context.offline)
+    split_arguments(options.arguments)
+    if options.author is not None:
+        Author.parse(options.author)
+    source_date_epoch()
+    refuse_unwritable(options.checkout or context.checkouts)
+    require("audit", "the SBOM of an image")
+    if options.secrets:
+        refuse_no_buildkit()
 
 
 def _prepare(
-    context: Context, request: Request, options: BuildOptions, stack: ExitStack
+    context: Context,
+    request: Request,
+    options: BuildOptions,
+    stack: ExitStack,
+    before_planning: Callable[[], None] = lambda: None,
 ) -> PreparedBuild:
     """Choose the base and the mode; `stack` keeps the checkout open until the build is over."""
-    refuse_names(options.tags, options.iidfile, push=options.push, offline=context.offline)
+    author = None if options.author is None else Author.parse(options.author)
     if not options.lock_files:
-        locked = applied(context, request, options.checkout, stack, force=options.force)
+        locked = applied(
+            context,
+            request,
+            options.checkout,
+            stack,
+            force=options.force,
+            author=author,
+            before_planning=before_planning,
+        )
     elif request != Request() or options.base or options.mode or options.repin:
         raise ConflictingOptionsError(
             "a lock says the source, the patches, the mode and the base",
@@ -187,7 +239,13 @@ def _prepare(
             hint="leave out --lock, or all options that name one of them",
         )
     else:
-        locked = from_locks(context, options.lock_files, stack)
+        locked = from_locks(
+            context,
+            options.lock_files,
+            stack,
+            author=author,
+            before_planning=before_planning,
+        )
     epoch = source_date_epoch()
     settings = BuildSettings(
         context.pip_settings,
@@ -198,6 +256,7 @@ def _prepare(
         split_arguments(options.arguments),
         options.no_cache,
         EPOCH if epoch is None else epoch,
+        provenance_of(context, epoch),
     )
     choice = choose(
         locked.lock,
@@ -219,33 +278,36 @@ def _prepare(
     return PreparedBuild(locked, choice, settings)
 
 
-def _build(context: Context, prepared: PreparedBuild, options: BuildOptions) -> BuiltImage:
+def _build(
+    context: Context, docker: Docker, prepared: PreparedBuild, options: BuildOptions
+) -> BuiltImage:
     """Build the image and verify it; then tag it, keep its lock, and push it if asked."""
     progress = context.progress
     locked, choice, settings = prepared.locked, prepared.choice, prepared.settings
-    with closing(Docker()) as docker:
-        image = pin(docker, choice, options.platform, context.progress, offline=context.offline)
-        payload = locked.payload(image)
-        log_path = log_path_of(context, payload.lock, choice.mode)
-        steps = Steps(context.progress)
-        with opened_log(log_path) as log:
-            built = build_image(docker, payload, settings, locked.checkout, log, steps.tell)
-        steps.end()
-        lock = built.payload.lock
-        locked.keep(lock)
-        names = options.tags or (default_tag(lock),)
-        for name in names:
-            docker.tag(built.identity, name)
-        if options.iidfile is not None:
-            options.iidfile.write_text(built.identity, encoding="ascii")
-        pushed = [push_image(docker, name, progress) for name in names] if options.push else []
+    image = pin(docker, choice, options.platform, context.progress, offline=context.offline)
+    payload = locked.payload(image)
+    log_path = log_path_of(context, payload.lock, choice.mode)
+    phases = BuildPhases(context.progress)
+    with opened_log(log_path) as log:
+        built = build_image(
+            docker, payload, settings, locked.checkout, log, phases, locked.documents
+        )
+    phases.end()
+    lock = built.payload.lock
+    locked.keep(lock)
+    names = options.tags or (default_tag(lock),)
+    for name in names:
+        docker.tag(built.identity, name)
+    if options.iidfile is not None:
+        options.iidfile.write_text(built.identity, encoding="ascii")
+    pushed = [push_image(docker, name, progress) for name in names] if options.push else []
     return BuiltImage(
         identity=built.identity,
         choice=choice,
         image=built.payload.image,
         lock=lock,
         lock_path=locked.path,
-        labels=labels_of(lock, built.payload.manifest),
+        labels={**settings.labels, **labels_of(lock, built.payload.manifest)},
         tags=names,
         pushed=pushed,
         log=log_path,

@@ -29,13 +29,13 @@ if TYPE_CHECKING:
 )
 @json_option
 def command(image: str, lock_file: Path | None, *, as_json: bool) -> CommandResult | ExitCode:
-    """Compare an image with its lock, and list the differences.
+    """Compare an image with its lock.
 
-    IMAGE is a tag, an id or NAME@sha256:DIGEST. vpatch pulls it if it is not on this machine.
-    First, vpatch reads the files of the patched packages from the image's layers, and runs nothing
-    of the image. The patched files must be as locked, and all others must be those of the base.
-    Then the image's own Python imports the patched modules. Anyone who can change that Python can
-    make it report anything.
+    Lists the differences. IMAGE is a tag, an id or NAME@sha256:DIGEST. vpatch pulls it if it is not
+    on this machine. First, vpatch reads the files of the patched packages from the image's layers,
+    and runs nothing of the image. The patched files must be as locked, and all others must be those
+    of the base. Then the image's own Python imports the patched modules. Anyone who can change that
+    Python can make it report anything.
 
     Without --lock, vpatch uses the lock in the image. Anyone who can change the image can change
     that lock too, so give your own if you have it. Ends with 1 if anything differs.
