@@ -16,22 +16,34 @@ if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
 
 NAMES = ("chromium", "chromium-browser", "google-chrome")
-# Of each plot: what of it is drawn, where it is, and by how much its text stands out of it.
+# Of each plot: what of it is drawn, where it is, by how much its text stands out of it, and which
+# texts are over each other. `within` is whether what lies within the axes is cut off at
+# them: no style of the page takes their size away.
 _PLOTS = """() => [...document.querySelectorAll('svg[role=img]')].map(svg => {
   const box = svg.getBoundingClientRect();
-  const marks = [...svg.querySelectorAll('.line path, .dot use')];
+  const marks = [...svg.querySelectorAll('.line, .dot')];
   const seen = marks.map(mark => mark.getBoundingClientRect());
-  const out = [...svg.querySelectorAll('text')].map(text => {
-    const one = text.getBoundingClientRect();
-    return Math.max(box.left - one.left, one.right - box.right,
-                    box.top - one.top, one.bottom - box.bottom);
-  });
+  const texts = [...svg.querySelectorAll('text')].map(
+    text => ({text: text.textContent, at: text.getBoundingClientRect()}));
+  const out = texts.map(({at}) => Math.max(box.left - at.left, at.right - box.right,
+                                           box.top - at.top, at.bottom - box.bottom));
+  // A line of text is higher than its letters.
+  const slack = 3;
+  const over = texts.flatMap((one, n) => texts.slice(n + 1).filter(({at}) =>
+    Math.min(one.at.right, at.right) - Math.max(one.at.left, at.left) > 0
+    && Math.min(one.at.bottom, at.bottom) - Math.max(one.at.top, at.top) > slack
+  ).map(other => [one.text, other.text]));
+  const within = svg.querySelector('svg');
+  const sizes = [...document.styleSheets[0].cssRules].filter(
+    rule => rule.style && (rule.style.width || rule.style.height)
+            && within.matches(rule.selectorText));
   return {
     name: svg.getAttribute('aria-label'),
     caption: svg.closest('figure').querySelector('figcaption').innerText,
     width: box.width, height: box.height, left: box.left, right: box.right,
     drawn: seen.filter(one => one.width > 0 || one.height > 0).length,
-    texts: out.length, overflow: Math.max(...out),
+    texts: out.length, overflow: Math.max(...out), over,
+    within: getComputedStyle(within).overflow === 'hidden' && sizes.length === 0,
   };
 })"""
 # The contrast, as WCAG has it, of whatever has text of its own, and of lines in plots.
@@ -62,7 +74,7 @@ _CONTRASTS = """() => {
       const colour = numbers(kind === 'plot' ? style.fill : style.color);
       found.push({kind, text: element.textContent.trim().slice(0, 40),
                   contrast: contrast(colour.slice(0, 3), under)});
-    } else if (element.matches('.line path')) {
+    } else if (element.matches('.line')) {
       found.push({kind: 'line', text: style.stroke,
                   contrast: contrast(numbers(style.stroke).slice(0, 3), under)});
     }

@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from html import escape
 from xml.etree import ElementTree as ET
 
 from tests.commands.bench.records import validated
-from vpatch.commands.bench.report import plots as plots_module
-from vpatch.commands.bench.report import scene as scene_module
-from vpatch.commands.bench.report import svg
 from vpatch.commands.bench.report.plots import plots_of
 from vpatch.commands.bench.report.scene import PlotData
 from vpatch.commands.bench.summary import rows_of, speed_ups
@@ -34,23 +30,6 @@ def all_of(found, ratios=None):
 
 def pictures(plots):
     return [text for plot in plots for text in (*plot.panels, *(sample for sample, _ in plot.key))]
-
-
-def outline(figure, _key, name=""):
-    """In place of `svg_of`, which takes longer than all else of a page: the lines of a figure."""
-    lines = ""
-    for line in figure.axes[0].get_lines():
-        kind = (line.get_gid() or "").removeprefix(svg.classed(""))
-        style = f"{line.get_color()} {line.get_marker()} {line._unscaled_dash_pattern}"
-        lines += f'<path class="{kind}" style="{style}" />'
-    about = f'role="img" aria-label="{escape(name)}"' if name else 'aria-hidden="true"'
-    return f"<svg {about}>{lines}</svg>"
-
-
-def draw_with(monkeypatch, draw):
-    """Let `draw` make the SVG of each figure."""
-    for module in (plots_module, scene_module):
-        monkeypatch.setattr(module, "svg_of", draw)
 
 
 def parsed(picture):

@@ -406,11 +406,11 @@ def test_a_page_that_cannot_be_written(benched, small_disk, monkeypatch):
     )
     store(benched, "one", ks=(0,), concurrency=(1,), repeats=1)
     pair = ("bench", "compare", "bench/one", "bench/one")
-    run = benched.run(*pair, "--html", small_disk / "both.html", code=4)
+    run = benched.run(*pair, "--output", small_disk / "both.html", code=4)
     assert run.codes == ("util.cannot-write",)
     assert f"{small_disk}/both.html: the page cannot be written: No space left" in run.err
     assert list(small_disk.iterdir()) == []
-    run = benched.run(*pair, "--html", "no/such/folder.html", code=2)
+    run = benched.run(*pair, "--output", "no/such/folder.html", code=2)
     assert run.codes == ("util.bad-path",)
     assert "no/such/folder.html: the page cannot be written: No such file" in run.err
     run = benched.run("bench", "compare", *["bench/one"] * 27, code=2)
@@ -632,7 +632,7 @@ def test_records_side_by_side(benched):
     store(benched, "one")
     store(benched, "two", gain=0.4)
     run = benched.run(
-        "bench", "compare", "bench/one", "bench/two/bench.json", "--html", "both.html"
+        "bench", "compare", "bench/one", "bench/two/bench.json", "--output", "both.html"
     )
     assert run.out.startswith(
         "## Benchmark one against two\n\n- A: one: vLLM 0.23.0 with 6 patches"
@@ -650,7 +650,7 @@ def test_records_that_do_not_match(benched):
     store(benched, "one", flags={"max-model-len": 64}, prompts=2)
     store(benched, "two", flags={"max-model-len": 128}, prompts=3)
     pair = ("bench", "compare", "bench/one", "bench/two")
-    run = benched.run(*pair, "--html", "both.html", code=1)
+    run = benched.run(*pair, "--output", "both.html", code=1)
     assert run.out == (
         "they differ in prompts: the number of prompts of a load: other prompts were sent\n"
         "they differ in flags: max-model-len is 64 in one and 128 in two\n"

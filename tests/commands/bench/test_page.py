@@ -8,29 +8,14 @@ import pytest
 
 from tests.commands.bench.reading import RECORDS, Element, Reader, read, said, table
 from tests.commands.bench.records import MACHINE, record, validated
-from tests.commands.bench.scenes import draw_with, outline
 from vpatch.commands.bench.report.page import page_of
-
-pytestmark = pytest.mark.slow
 
 ODD = "a<b> & \"q\" 'x' {{ 1 }} $y$"
 
 
-# Pages whose pictures are rendered; those of all others are outlines.
-RENDERED = ("whole", "of one point")
-
-
-@pytest.fixture
-def outlined(monkeypatch):
-    draw_with(monkeypatch, outline)
-
-
 @pytest.fixture(scope="module")
 def pages():
-    found = {name: page_of(validated(RECORDS[name])) for name in RENDERED}
-    with pytest.MonkeyPatch.context() as patch:
-        draw_with(patch, outline)
-        return {name: page_of(validated(one)) for name, one in RECORDS.items()} | found
+    return {name: page_of(validated(one)) for name, one in RECORDS.items()}
 
 
 @pytest.mark.parametrize("name", RECORDS)
@@ -61,9 +46,7 @@ def test_a_page_refers_to_nothing_else(pages, name):
     assert page.all("script") == page.all("img") == page.all("iframe") == []
     links = re.findall(r'\s(?:src|href|action|data|poster|srcset)="([^"]*)"', pages[name])
     assert {link for link in links if not link.startswith("#")} == {"data:,"}
-    # Only rendered pictures refer to parts of themselves.
-    inside = {"#"} if name in RENDERED else set()
-    assert {link[:1] for link in re.findall(r"url\(([^)]*)", pages[name])} == inside
+    assert "url(" not in pages[name]
     assert "@import" not in pages[name]
     assert "://" not in pages[name]
     assert re.search(r"\son\w+=", pages[name]) is None
@@ -86,13 +69,11 @@ def test_head(pages):
     assert page.one("time").attributes["datetime"] == "2026-11-21T18:00:00+00:00"
 
 
-@pytest.mark.usefixtures("outlined")
 def test_time_is_utc():
     found = record(ks=(0,), concurrency=(1,), repeats=1) | {"made": "2026-11-21T18:00:00+05:00"}
     assert "2026-11-21 13:00 UTC" in read(found).one("title").text
 
 
-@pytest.mark.usefixtures("outlined")
 def test_whatever_is_said_is_only_text():
     found = record(models=(ODD,), sides=(1.0, 1.2), ks=(0, 1), repeats=1)
     found |= {"name": ODD, "asked": {"recipe": ODD}}
@@ -156,7 +137,6 @@ def test_tables_come_after_plots(pages):
     assert titles[5:] == ["Latencies at concurrency 4", "Throughput and acceptance", "Latencies"]
 
 
-@pytest.mark.usefixtures("outlined")
 def test_a_figure_of_several_pictures_has_all_the_width():
     page = read(record(ks=(0, 1)))
     widths = [figure.attributes.get("class") for figure in page.all("figure")]
@@ -174,7 +154,6 @@ def test_terms_are_explained(pages, term):
     assert words.text
 
 
-@pytest.mark.usefixtures("outlined")
 def test_a_matrix_is_one_table_for_each_load():
     found = record(ks=(0, 2), concurrency=(1, 4), sides=(1.0, 2.0), accepted=0.5)
     for side, (release, device) in zip(

@@ -64,6 +64,8 @@ def test_plots(open_page, kind, sides, width):
         assert plot["left"] >= 0, plot
         assert plot["right"] <= width, plot
         assert plot["overflow"] < 1, plot
+        assert plot["over"] == [], plot
+        assert plot["within"], plot
 
 
 def test_large_and_small_figures_stay_in_their_plots(open_page):
@@ -77,7 +79,17 @@ def test_large_and_small_figures_stay_in_their_plots(open_page):
     with open_page(page_of(validated(found))) as opened:
         plots = opened.plots()
     assert len(plots) == 12
-    assert [plot["name"] for plot in plots if plot["overflow"] >= 1] == []
+    assert [plot["name"] for plot in plots if plot["overflow"] >= 1 or plot["over"]] == []
+
+
+@pytest.mark.parametrize("name", [LONG, "\u6f22" * 40, "many words of text " * 9])
+def test_long_names_stay_in_their_plots(open_page, name):
+    bench = record(sides=(1.0, 1.1), concurrency=tuple(range(1, 10)), repeats=1)
+    bench["sides"][1]["name"] = name
+    with open_page(page_of(validated(bench)), width=400) as opened:
+        plots = opened.plots()
+    assert sum(name.strip() in plot["name"] for plot in plots) == 12
+    assert [plot["name"] for plot in plots if plot["overflow"] >= 1 or plot["over"]] == []
 
 
 @pytest.mark.parametrize("scheme", SCHEMES)

@@ -10,35 +10,35 @@ from tests.commands.bench.scenes import (
     SPEED_UP,
     THROUGHPUT,
     all_of,
-    draw_with,
-    outline,
     scene_of,
 )
-from vpatch.commands.bench.report import plots, svg
+from vpatch.commands.bench.report import plots
 from vpatch.commands.bench.report.plots import plots_of
+from vpatch.commands.bench.report.svg import svg_of
 from vpatch.commands.bench.summary import Ratio, rows_of, speed_ups
 from vpatch.harness.predict import Counters
-
-pytestmark = pytest.mark.slow
 
 
 @pytest.fixture(autouse=True)
 def drawn(monkeypatch):
-    """All axes that were drawn, by the names of their pictures. `test_svg.py` renders pictures."""
-    found = {}
+    """All charts that were drawn, by the names of their pictures."""
+    charts = {}
 
-    def note(figure, key, name=""):
-        found[name] = figure.axes[0]
-        return outline(figure, key, name)
+    def note(chart, size, name):
+        charts[name] = chart
+        return svg_of(chart, size, name)
 
-    draw_with(monkeypatch, note)
-    return found
+    monkeypatch.setattr(plots, "svg_of", note)
+    return charts
 
 
-def of_kind(axes, kind):
-    """The points of each line of a kind, in the order in which they were drawn."""
-    found = [line for line in axes.get_lines() if line.get_gid() == svg.classed(kind)]
-    return [[tuple(map(float, pair)) for pair in line.get_xydata()] for line in found]
+def of_kind(chart, kind):
+    """The points of each mark of a kind, in the order in which they are drawn."""
+    return [list(mark.points) for mark in chart.marks if mark.kind == kind]
+
+
+def dots(chart):
+    return [point for points in of_kind(chart, "dot") for point in points]
 
 
 def near(expected):
@@ -51,26 +51,25 @@ def near(expected):
 def test_speed_up(drawn):
     found = record(concurrency=(1, 8), ks=(0, 1, 3))
     plot = all_of(found)[SPEED_UP]
-    axes = drawn["Speed-up over k, tiny, 24/32"]
-    lines = of_kind(axes, "line")
+    chart = drawn["Speed-up over k, tiny, 24/32"]
+    lines = of_kind(chart, "line")
     assert [label for _, label in plot.key] == ["concurrency 1", "concurrency 8"]
     assert [[round(x) for x, _ in line] for line in lines] == [[1, 3], [1, 3]]
     assert [[y for _, y in line] for line in lines] == [near([1.3, 1.9])] * 2
     ratios = speed_ups(rows_of(validated(found)))
-    bars = [(bar[0][1], bar[1][1]) for bar in of_kind(axes, "bar")]
+    bars = [(bar[0][1], bar[1][1]) for bar in of_kind(chart, "bar")]
     assert sorted(bars) == sorted((ratio.low, ratio.high) for ratio in ratios.values())
-    assert axes.get_ylabel() == "speed-up, times k = 0"
-    assert axes.get_xlabel() == "k, speculative tokens"
+    assert (chart.x.label, chart.y.label) == ("k, speculative tokens", "speed-up, times k = 0")
     # The line that they are to be above.
-    assert [1, 1] in [list(line.get_ydata()) for line in axes.get_lines()]
+    assert of_kind(chart, "base") == [[(chart.x.low, 1), (chart.x.high, 1)]]
 
 
 def test_lines_at_one_k_do_not_hide_each_other(drawn):
     all_of(record(concurrency=(1, 4, 8, 16)))
     for name in (SPEED_UP, RATE):
-        places = [x for ((x, _),) in of_kind(drawn[f"{name}, tiny, 24/32"], "dot")]
+        places = [x for x, _ in dots(drawn[f"{name}, tiny, 24/32"])]
         assert len(set(places)) == len(places) == 12
-    places = [x for ((x, _),) in of_kind(drawn[f"{POSITIONS}, tiny, 24/32"], "dot")]
+    places = [x for x, _ in dots(drawn[f"{POSITIONS}, tiny, 24/32"])]
     assert len(set(places)) == len(places) == 6
 
 
@@ -82,14 +81,12 @@ def test_what_is_no_result_is_hollow(drawn, verdict, full):
     found = record(concurrency=(1,), ks=(0, 2))
     (key,) = speed_ups(rows_of(validated(found)))
     plot = all_of(found, {key: Ratio(1.1, 1.05, 1.2, verdict)})[SPEED_UP]
-    axes = drawn["Speed-up over k, tiny, 24/32"]
+    chart = drawn["Speed-up over k, tiny, 24/32"]
     kinds = ["dot", "dot hollow"] if full else ["dot hollow", "dot"]
-    assert [len(of_kind(axes, kind)) for kind in kinds] == [1, 0]
+    assert [len(of_kind(chart, kind)) for kind in kinds] == [1, 0]
     labels = [label for _, label in plot.key]
     assert ("hollow: within the noise, or not judged" in labels) is not full
     assert ('class="dot hollow"' in plot.key[-1][0]) is not full
-    fills = {line.get_gid(): line.get_markerfacecolor() for line in axes.get_lines()}
-    assert (fills[svg.classed(kinds[0])] == svg.ink("page")) is not full
 
 
 def test_one_run_has_no_interval(drawn):
@@ -120,30 +117,30 @@ def test_how_far_ratios_reach(ratios, expected):
 def test_throughput(drawn):
     found = record(concurrency=(1, 16), ks=(0, 2))
     all_of(found)
-    axes = drawn["Output tokens/s over concurrency, tiny, 24/32"]
+    chart = drawn["Output tokens/s over concurrency, tiny, 24/32"]
     rows = rows_of(validated(found))
     means = [
         [(row.key.concurrency, row.mean(plots.THROUGHPUT)) for row in rows if row.key.k == k]
         for k in (0, 2)
     ]
-    assert of_kind(axes, "line") == [near(line) for line in means]
-    assert of_kind(axes, "dot") == [near([pair]) for line in means for pair in line]
+    assert of_kind(chart, "line") == [near(line) for line in means]
+    assert of_kind(chart, "dot") == of_kind(chart, "line")
     spread = next(r for r in rows if r.key.k == 0).spread(plots.THROUGHPUT)
-    (x, low), (_, high) = of_kind(axes, "bar")[0]
+    (x, low), (_, high) = of_kind(chart, "bar")[0]
     assert (x, high - low) == (1, pytest.approx(2 * spread))
-    assert axes.get_ylim()[0] == 0
-    assert axes.get_ylim()[1] > max(row.mean(plots.THROUGHPUT) for row in rows)
-    assert [text.get_text() for text in axes.get_xticklabels()] == ["16", "1"]
-    assert (axes.get_xlabel(), axes.get_ylabel()) == ("concurrency, requests", "output tokens/s")
+    assert chart.y.low == 0
+    assert chart.y.high > max(row.mean(plots.THROUGHPUT) for row in rows)
+    assert (chart.x.low < 1, chart.x.high > 16, chart.x.values) == (True, True, [1, 16])
+    assert (chart.x.label, chart.y.label) == ("concurrency, requests", "output tokens/s")
 
 
 def test_acceptance(drawn):
     all_of(record(accepted=0.5, concurrency=(1,)))
-    axes = drawn["Acceptance rate over k, tiny, 24/32"]
-    (line,) = of_kind(axes, "line")
+    chart = drawn["Acceptance rate over k, tiny, 24/32"]
+    (line,) = of_kind(chart, "line")
     assert [y for _, y in line] == near([50, 37.5, 100 * (0.5 + 0.25 + 0.125) / 3])
-    assert axes.get_ylim()[0] == 0
-    assert axes.get_ylim()[1] > 100
+    assert chart.y.low == 0
+    assert chart.y.high > 100
 
 
 def test_acceptance_by_position_takes_all_concurrencies_together(drawn):
@@ -169,17 +166,17 @@ def test_latencies(drawn):
     ]
     rows = [row for row in rows_of(validated(found)) if row.key.concurrency == 8]
     for name in ("ttft", "tpot", "itl", "e2el"):
-        axes = drawn[f"Latencies at concurrency 8, {name.upper()}, tiny, 24/32"]
+        chart = drawn[f"Latencies at concurrency 8, {name.upper()}, tiny, 24/32"]
         quantiles = [row.quantiles(name) for row in rows]
-        assert of_kind(axes, "line") == [
+        assert of_kind(chart, "line") == [
             near([(value, percent) for percent, value in enumerate(line)]) for line in quantiles
         ]
-        marked = [[(line[percent], percent)] for line in quantiles for percent in (50, 95)]
-        assert of_kind(axes, "dot") == [near(one) for one in marked]
+        marked = [(line[percent], percent) for line in quantiles for percent in (50, 95)]
+        assert dots(chart) == near(marked)
         highest = max(line[99] for line in quantiles)
-        assert axes.get_xlim() == (0, pytest.approx(highest * 1.05))
-        assert axes.get_ylabel() == ("% of pieces" if name == "itl" else "% of requests")
-        assert (axes.get_xlabel(), axes.get_title(loc="left")) == ("ms", name.upper())
+        assert (chart.x.low, chart.x.high) == (0, pytest.approx(highest * 1.05))
+        assert chart.y.label == ("% of pieces" if name == "itl" else "% of requests")
+        assert (chart.x.label, chart.heading) == ("ms", name.upper())
 
 
 # What is left out, and why
@@ -248,34 +245,32 @@ def test_what_failed_is_left_out(drawn):
 # Lines, and sides
 
 
-def styles(axes):
-    lines = [line for line in axes.get_lines() if line.get_gid() == svg.classed("line")]
-    return [(line.get_color(), str(line._unscaled_dash_pattern)) for line in lines]
+def styles(chart):
+    return [(mark.colour, mark.dash) for mark in chart.marks if mark.kind == "line"]
 
 
-def markers(axes):
-    found = [line for line in axes.get_lines() if line.get_gid() == svg.classed("dot")]
-    return {(line.get_color(), line.get_marker()) for line in found}
+def markers(chart):
+    return {(mark.colour, mark.shape) for mark in chart.marks if mark.kind == "dot"}
 
 
 def test_lines_are_told_apart_by_colour_and_dash_and_marker(drawn):
     all_of(record(ks=(0, 1, 2, 3, 4), concurrency=(1, 4, 8, 16)))
     for name, count in ((SPEED_UP, 4), (THROUGHPUT, 5), (RATE, 4)):
-        axes = drawn[f"{name}, tiny, 24/32"]
-        for each in zip(*styles(axes), strict=True):
+        chart = drawn[f"{name}, tiny, 24/32"]
+        for each in zip(*styles(chart), strict=True):
             assert len(set(each)) == count, name
-        assert len({marker for _, marker in markers(axes)}) == count, name
+        assert len({marker for _, marker in markers(chart)}) == count, name
 
 
 def test_k_0_looks_the_same_everywhere_and_nothing_else_does(drawn):
     all_of(record(ks=(0, 2)))
     all_of(record(ks=(1, 2)))
-    axes = drawn["Output tokens/s over concurrency, tiny, 24/32"]
-    assert [colour for colour, _ in styles(axes)] == [svg.ink("line-1"), svg.ink("line-2")]
+    chart = drawn["Output tokens/s over concurrency, tiny, 24/32"]
+    assert [colour for colour, _ in styles(chart)] == ["line-1", "line-2"]
     drawn.clear()
     all_of(record(ks=(0, 2)))
-    axes = drawn["Output tokens/s over concurrency, tiny, 24/32"]
-    assert [colour for colour, _ in styles(axes)] == [svg.ink("line-0"), svg.ink("line-1")]
+    chart = drawn["Output tokens/s over concurrency, tiny, 24/32"]
+    assert [colour for colour, _ in styles(chart)] == ["line-0", "line-1"]
 
 
 def test_few_lines_of_several_sides_are_in_one_picture(drawn):
@@ -283,10 +278,10 @@ def test_few_lines_of_several_sides_are_in_one_picture(drawn):
     assert len(plot.panels) == 1
     names = [f"{side}, k = {k}" for side in "ABC" for k in (0, 3)]
     assert [label for _, label in plot.key] == names
-    axes = drawn["Output tokens/s over concurrency, tiny, 24/32"]
-    colours, dashes = zip(*styles(axes), strict=True)
-    assert (len(set(colours)), len(set(dashes)), len(set(styles(axes)))) == (2, 3, 6)
-    assert len({marker for _, marker in markers(axes)}) == 6
+    chart = drawn["Output tokens/s over concurrency, tiny, 24/32"]
+    colours, dashes = zip(*styles(chart), strict=True)
+    assert (len(set(colours)), len(set(dashes)), len(set(styles(chart)))) == (2, 3, 6)
+    assert len({marker for _, marker in markers(chart)}) == 6
     assert len({sample for sample, _ in plot.key}) == 6
 
 
@@ -294,17 +289,19 @@ def test_many_lines_of_several_sides_are_in_a_picture_each_to_one_scale(drawn):
     plot = all_of(record(sides=(1.0, 1.5)))[THROUGHPUT]
     assert [label for _, label in plot.key] == [f"k = {k}" for k in range(4)]
     both = [drawn[f"Output tokens/s over concurrency, {side}, tiny, 24/32"] for side in "AB"]
-    assert [axes.get_title(loc="left") for axes in both] == ["A", "B"]
-    assert both[0].get_ylim() == both[1].get_ylim()
-    assert [len(of_kind(axes, "line")) for axes in both] == [4, 4]
-    tops = [max(y for line in of_kind(axes, "line") for _, y in line) for axes in both]
+    assert [chart.heading for chart in both] == ["A", "B"]
+    assert (both[0].x, both[0].y) == (both[1].x, both[1].y)
+    assert [len(of_kind(chart, "line")) for chart in both] == [4, 4]
+    tops = [max(y for line in of_kind(chart, "line") for _, y in line) for chart in both]
     assert tops[1] == pytest.approx(1.5 * tops[0], rel=0.02)
 
 
-def test_not_every_of_many_values_has_a_tick(drawn):
-    all_of(record(ks=(0, 1), concurrency=tuple(range(1, 26)), repeats=1))
-    shown = [t.get_text() for t in drawn[f"{THROUGHPUT}, tiny, 24/32"].get_xticklabels()]
-    assert shown == [str(value) for value in range(25, 0, -3)]
+def test_many_lines_at_one_k_stay_between_it_and_the_next(drawn):
+    all_of(record(ks=(0, 1, 2), concurrency=tuple(range(1, 26))))
+    chart = drawn[f"{RATE}, tiny, 24/32"]
+    places = sorted(x for x, _ in dots(chart))
+    assert len(places) == 50
+    assert chart.x.low < places[0] < places[24] < 1.5 < places[25] < places[-1] < chart.x.high
 
 
 def test_answers_of_one_piece_have_no_latency_between_pieces(drawn):
@@ -312,7 +309,8 @@ def test_answers_of_one_piece_have_no_latency_between_pieces(drawn):
     (one,) = found["points"]
     one["measured"]["latency_ms"]["itl"]["quantiles"] = [0.0] * 101
     all_of(found)
-    assert drawn["Latencies at concurrency 1, ITL, tiny, 24/32"].get_xlim() == (0, 1)
+    axis = drawn["Latencies at concurrency 1, ITL, tiny, 24/32"].x
+    assert (axis.low, axis.high) == (0, 1)
 
 
 def test_drafts_without_positions():
@@ -331,4 +329,4 @@ def test_counters_of_no_draft_tokens_have_a_rate_of_nothing(drawn):
             one["measured"]["counters"] |= {"draft_tokens": 0, "accepted": 0, "per_position": [0]}
     assert Counters(drafts=1).rate is None
     all_of(found)
-    assert [y for ((_, y),) in of_kind(drawn[f"{RATE}, tiny, 24/32"], "dot")] == [0]
+    assert [y for _, y in dots(drawn[f"{RATE}, tiny, 24/32"])] == [0]

@@ -1,4 +1,4 @@
-"""The use case `bench --on`: what a side measures of a model is a job, and all are one record.
+"""The use case `bench --cluster`: what a side measures of a model is a job, and all are one record.
 
 What is compared with k = 0 then runs on one node, in alternating order.
 """

@@ -12,6 +12,7 @@ from vpatch.commands.bench.output import BenchOutput
 from vpatch.commands.bench.report.markdown import sides_against_a, throughput_table
 from vpatch.commands.bench.summary import rows_of
 from vpatch.commands.bench.usecase import BenchOptions, BenchResult, bench
+from vpatch.console.completion import RECIPE_NAME
 from vpatch.console.options import (
     cluster_options,
     engine_option,
@@ -56,7 +57,9 @@ if TYPE_CHECKING:
     help="Two sides to compare: VERSION or folder (as in --vllm), pristine:VERSION, "
     "image:TAG, or a server's URL.",
 )
-@click.option("--plan", metavar="RECIPE", help="Use the benchmark plan of another recipe.")
+@click.option(
+    "--plan", type=RECIPE_NAME, metavar="RECIPE", help="Use the benchmark plan of another recipe."
+)
 @click.option("--model", metavar="PATH|ID", help="Serve this checkpoint instead of the plan's.")
 @click.option(
     "--k", metavar="K,...", help="Use these numbers of speculative tokens, such as 0,2 or 0..3."
@@ -105,13 +108,13 @@ def command(
     as_json: bool,
     **options: Any,
 ) -> CommandResult | ExitCode | None:
-    """Measure a patched vLLM under load, with vLLM's own `vllm bench serve`.
+    """Measure a patched vLLM under load.
 
-    The recipe's plan says what to measure: k (the number of speculative tokens), concurrency, and
-    the shapes of prompts. Without such a plan, a standard plan runs: k=0 and k=3 with a tiny model.
-    Repeats run in alternating order. vpatch starts and stops the servers, or
-    uses running ones. The record has a page with plots, tables in Markdown and CSV, and vLLM's own
-    results.
+    The load is that of vLLM's own `vllm bench serve`. The recipe's plan says what to measure: k
+    (the number of speculative tokens), concurrency, and the shapes of prompts. Without such a plan,
+    a standard plan runs: k=0 and k=3 with a tiny model. Repeats run in alternating order. vpatch
+    starts and stops the servers, or uses running ones. The record has a page with plots, tables in
+    Markdown and CSV, and vLLM's own results.
 
     Ends with 1 if something could not be measured.
     """

@@ -11,6 +11,7 @@ from vpatch.commands.bench.output import BenchCompareOutput
 from vpatch.commands.bench.report.markdown import report_of
 from vpatch.commands.bench.run import write_page
 from vpatch.console.options import json_option
+from vpatch.console.renamed_options import renamed_option
 from vpatch.console.result import CommandResult
 from vpatch.errors import ExitCode
 
@@ -23,8 +24,13 @@ from vpatch.errors import ExitCode
     type=click.Choice(["model", "prompts", "flags", "pins"]),
     help="Compare even if these differ, and report it; repeatable. Pins are sources and patches.",
 )
-@click.option(
-    "--html", type=click.Path(path_type=Path), help="Also write a page with plots to this file."
+@renamed_option(
+    "--output",
+    "html",
+    old="--html",
+    metavar="FILE",
+    type=click.Path(path_type=Path),
+    help="Write a page with plots to FILE.html as well.",
 )
 @click.option(
     "--sides",

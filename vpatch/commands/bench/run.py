@@ -124,14 +124,14 @@ def run(
         VpatchError: it could not be made, or nothing was measured when it broke off.
         KeyboardInterrupt: nothing was measured when it was interrupted.
     """
-    timestamp = datetime.now(UTC).isoformat(timespec="seconds")
+    begun = datetime.now(UTC)
     points: list[LoadRun] = []
     failure: KeyboardInterrupt | VpatchError | None = None
     try:
         (workdir / RAW).mkdir()
         with scratch_folder() as work:
-            # A server that runs may have had the prompts of an earlier benchmark.
-            salt = timestamp if isinstance(request.sides[0], Answering) else ""
+            # A server that runs may have had the prompts of a benchmark in the same second.
+            salt = begun.isoformat() if isinstance(request.sides[0], Answering) else ""
             place, cells, checkpoints = _prepare(request, workdir, Path(work), progress)
             visits = list(schedule(cells, request.plan, salt))
             try:
@@ -156,7 +156,7 @@ def run(
             schema_version=SCHEMA_VERSION,
             vpatch=__version__,
             name=request.name,
-            made=timestamp,
+            made=begun.isoformat(timespec="seconds"),
             asked=dict(request.asked),
             client=ClientRecord(vllm=request.sides[0].vllm),
             models=models or _served_models(request),
@@ -237,7 +237,7 @@ def write_page(file: Path, record: BenchRecord) -> None:
             "the page",
             error,
             where=str(file),
-            hint="free space there, or name another place with vpatch bench compare --html",
+            hint="free space there, or name another place with vpatch bench compare --output",
         ) from error
 
 

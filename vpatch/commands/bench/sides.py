@@ -130,6 +130,8 @@ def subjects_of(
         "servers": ("tree", "patch", "k", "port", "before"),
     }
     idle = [f"--{name}" for name in meaningless[subjects.kind] if asked[name]]
+    if request.library and subjects.kind != "trees":
+        idle.append("--library")
     if idle:
         raise UnusedOptionError(
             f"{' and '.join(idle)} would have no effect with {sources[0]}",
@@ -196,7 +198,8 @@ class Opening:
             )
         recipe = self.request.recipe if self.matrix else points[0].jobs[0].recipe
         named = self.recipe or recipe
-        self.context.require_trust((), named)
+        jobs = [job for point in points for job in point.jobs]
+        self.context.require_trust([patch for job in jobs for patch in job.patches], named)
         plan = self.overrides.plan(self.context, named)
         return (self.matrix.plan_at(plan, Needs()) if self.matrix else plan), recipe
 
@@ -257,7 +260,9 @@ class Opening:
         """What a side of trees means; `pristine:VERSION` is one without its patches."""
         library, request = self.context.library, replace(self.request, vllm=vllm or None)
         if not vllm.startswith(_PRISTINE):
-            return selection.resolve(request, library)
+            jobs = selection.resolve(request, library)
+            selection.note_library(self.context, jobs)
+            return jobs
         without = replace(request, vllm=vllm.removeprefix(_PRISTINE) or None, patches=())
         return [replace(job, patches=()) for job in selection.resolve(without, library)]
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-import warnings
 from dataclasses import dataclass
 from statistics import fmean, stdev
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
+from vpatch.commands.bench.welch import welch_interval
 from vpatch.harness.predict import Counters
 
 if TYPE_CHECKING:
@@ -170,25 +170,12 @@ def _ratios(asked: Mapping[Any, tuple[Row, Row, str]]) -> dict[Any, Ratio]:
 
 
 def _ratio(base: Sequence[float], other: Sequence[float], figure: str, *, among: int) -> Ratio:
-    """Compare by Welch's t-test of logarithms, as one of several comparisons (Bonferroni).
-
-    https://doi.org/10.1093/biomet/34.1-2.28
-    """
-    logs = [[math.log(value) for value in values] for values in (base, other)]
-    value = math.exp(fmean(logs[1]) - fmean(logs[0]))
-    if min(map(len, logs)) < _LEAST:
+    """Compare by Welch's t-test of logarithms, as one of several comparisons (Bonferroni)."""
+    base_logs, other_logs = ([math.log(value) for value in values] for values in (base, other))
+    value = math.exp(fmean(other_logs) - fmean(base_logs))
+    if min(len(base), len(other)) < _LEAST:
         return Ratio(value, None, None, "not judged")
-    if not any(stdev(each) for each in logs):
-        low = high = value
-    else:
-        from scipy import stats  # noqa: PLC0415 - takes longer to import than most commands to run
-
-        with warnings.catch_warnings():
-            # Repeats that are all alike make scipy doubt its own digits.
-            warnings.simplefilter("ignore", RuntimeWarning)
-            test = stats.ttest_ind(logs[1], logs[0], equal_var=False)
-        interval = test.confidence_interval(1 - _WRONG / among)
-        low, high = math.exp(interval.low), math.exp(interval.high)
+    low, high = map(math.exp, welch_interval(base_logs, other_logs, _WRONG / among))
     return Ratio(value, low, high, _verdict(low, high, figure))
 
 

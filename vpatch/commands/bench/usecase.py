@@ -168,7 +168,7 @@ def _on_cluster(
     on_result: Callable[[str, LoadRun], None],
 ) -> BenchResult:
     """Measure on the nodes of a cluster. Here the trees are planned, and nothing runs."""
-    require("ray", "`--on`")
+    require("ray", "`--cluster`")
     # Only these runs need it.
     from vpatch.cluster.connection import address_of  # noqa: PLC0415
     from vpatch.commands.bench.cluster import ClusterBench, run_bench_on_cluster  # noqa: PLC0415
@@ -176,7 +176,7 @@ def _on_cluster(
     address_of(where.address)
     if subjects.kind == "servers":
         raise ConflictingOptionsError(
-            "--compare of servers and --on exclude each other",
+            "--compare of servers and --cluster exclude each other",
             where=options.compare,
             hint="compare versions, folders or images",
         )

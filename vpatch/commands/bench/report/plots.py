@@ -3,35 +3,33 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from vpatch.commands.bench.load_result import LATENCIES, PERCENTS
-from vpatch.commands.bench.report.scene import PlotLine
-from vpatch.commands.bench.report.svg import blank, drawing, ink, svg_of
+from vpatch.commands.bench.report.scene import CIRCLE, PlotLine
+from vpatch.commands.bench.report.svg import Axis, Chart, Mark, svg_of
 from vpatch.commands.bench.summary import THROUGHPUT
 from vpatch.harness.predict import Counters
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from matplotlib.axes import Axes
-
     from vpatch.commands.bench.report.scene import By, PlotData
     from vpatch.commands.bench.summary import Key, Ratio, Row
-
-    Draw = Callable[[Axes, Sequence[PlotLine]], None]
 
 _LARGE, _MEDIUM, _SMALL = (480, 280), (368, 260), (270, 214)
 # So many large ones are in a row.
 _BESIDE = 2
-# Samples at one k or position are side by side, by this share of the way to the next one.
-_DODGE = 0.07
-_MOST_TICKS = 12
+# Samples at one k or position are side by side, by this share of the way to the next one; and all
+# of them on this share of it.
+_DODGE, _MOST_DODGE = 0.07, 0.9
 # A difference of a hundredth is not to look like one of half.
 _NEAR = 0.1
+# What is left of the lowest concurrency and right of the highest, by what is between them.
+_MARGIN = 0.04
 _MARKED = (50, 95)
 _SHARES = dict.fromkeys(LATENCIES, "requests") | {"itl": "pieces"}
-_HOLLOW = PlotLine("hollow: within the noise, or not judged", (), ink("muted"), "o")
+_HOLLOW = PlotLine("hollow: within the noise, or not judged", (), "muted", CIRCLE)
 
 
 @dataclass(frozen=True)
@@ -46,6 +44,15 @@ class Plot:
     missing: str = ""
     key: tuple[tuple[str, str], ...] = ()
     panels: tuple[str, ...] = ()
+
+
+class _View(NamedTuple):
+    """What is drawn of the lines of each panel."""
+
+    heading: str
+    x: Axis
+    y: Axis
+    draw: Callable[[Sequence[PlotLine]], Iterator[Mark]]
 
 
 def plots_of(scene: PlotData) -> list[Plot]:
@@ -68,21 +75,21 @@ def _speed_up(scene: PlotData) -> Plot:
     if not rows:
         return replace(plot, missing=_nothing_to_compare(scene))
     ratios = [scene.ratios[row.key] for row in rows]
+    across = _k_axis(rows)
 
-    def draw(axes: Axes, lines: Sequence[PlotLine]) -> None:
-        axes.axhline(1, color=ink("muted"), linewidth=1)
-        for line, xs in _over_k(axes, lines, rows):
-            of_line = [scene.ratios[row.key] for row in line.rows]
-            line.curve(axes, xs, [ratio.value for ratio in of_line])
-            for x, ratio in zip(xs, of_line, strict=True):
+    def draw(lines: Sequence[PlotLine]) -> Iterator[Mark]:
+        yield Mark("base", ((across.low, 1), (across.high, 1)), "muted")
+        for line, shift in _dodge(lines):
+            of_line = [(row.key.k + shift, scene.ratios[row.key]) for row in line.rows]
+            yield line.curve((x, ratio.value) for x, ratio in of_line)
+            for x, ratio in of_line:
                 if ratio.low is not None and ratio.high is not None:
-                    line.bar(axes, x, ratio.low, ratio.high)
-                line.dot(axes, x, ratio.value, full=_is_decided(ratio))
-        axes.set_ylim(_bounds(ratios))
-        axes.set_ylabel("speed-up, times k = 0")
+                    yield line.bar(x, ratio.low, ratio.high)
+                yield line.dots([(x, ratio.value)], full=_is_decided(ratio))
 
+    view = _View("", across, Axis("speed-up, times k = 0", *_bounds(ratios)), draw)
     further = () if all(map(_is_decided, ratios)) else (_HOLLOW,)
-    return _draw(plot, scene, rows, "concurrency", [("", draw)], further)
+    return _draw(plot, scene, rows, "concurrency", [view], further)
 
 
 def _throughput(scene: PlotData) -> Plot:
@@ -97,22 +104,22 @@ def _throughput(scene: PlotData) -> Plot:
     means = {row.key: row.mean(THROUGHPUT) or 0.0 for row in scene.measured}
     spreads = {row.key: row.spread(THROUGHPUT) or 0.0 for row in scene.measured}
 
-    def draw(axes: Axes, lines: Sequence[PlotLine]) -> None:
+    def draw(lines: Sequence[PlotLine]) -> Iterator[Mark]:
         for line in lines:
-            keys = [row.key for row in line.rows]
-            line.curve(axes, [key.concurrency for key in keys], [means[key] for key in keys])
-            for key in keys:
-                low, high = means[key] - spreads[key], means[key] + spreads[key]
-                line.bar(axes, key.concurrency, low, high)
-                line.dot(axes, key.concurrency, means[key])
-        axes.set_xscale("log", base=2)
-        axes.set_xticks([], minor=True)
-        _ticks(axes, levels)
-        axes.set_xlabel("concurrency, requests")
-        axes.set_ylabel("output tokens/s")
-        axes.set_ylim(0, max(means[key] + spreads[key] for key in means) * 1.06)
+            points = [(row.key.concurrency, means[row.key]) for row in line.rows]
+            yield line.curve(points)
+            for row in line.rows:
+                low, high = (means[row.key] + sign * spreads[row.key] for sign in (-1, 1))
+                yield line.bar(row.key.concurrency, low, high)
+            yield line.dots(points)
 
-    return _draw(plot, scene, scene.measured, "k", [("", draw)])
+    margin = (levels[-1] / levels[0]) ** _MARGIN
+    across = Axis(
+        "concurrency, requests", levels[0] / margin, levels[-1] * margin, levels, doubling=True
+    )
+    highest = max(means[key] + spreads[key] for key in means)
+    view = _View("", across, Axis("output tokens/s", 0, highest * 1.06 or 1), draw)
+    return _draw(plot, scene, scene.measured, "k", [view])
 
 
 def _acceptance(scene: PlotData) -> Plot:
@@ -125,15 +132,14 @@ def _acceptance(scene: PlotData) -> Plot:
         return replace(plot, missing=_nothing_drafted(scene))
     rows = [row for row in scene.rows if row.key in counters]
 
-    def draw(axes: Axes, lines: Sequence[PlotLine]) -> None:
-        for line, xs in _over_k(axes, lines, rows):
+    def draw(lines: Sequence[PlotLine]) -> Iterator[Mark]:
+        for line, shift in _dodge(lines):
             rates = [100 * (counters[row.key].rate or 0) for row in line.rows]
-            line.curve(axes, xs, rates)
-            for x, rate in zip(xs, rates, strict=True):
-                line.dot(axes, x, rate)
-        _percents(axes, "acceptance rate, %")
+            ks = [row.key.k + shift for row in line.rows]
+            yield from line.dotted(zip(ks, rates, strict=True))
 
-    return _draw(plot, scene, rows, "concurrency", [("", draw)])
+    view = _View("", _k_axis(rows), _percents("acceptance rate, %"), draw)
+    return _draw(plot, scene, rows, "concurrency", [view])
 
 
 def _positions(scene: PlotData) -> Plot:
@@ -148,20 +154,15 @@ def _positions(scene: PlotData) -> Plot:
     rows = [row for row in scene.rows if row.key in counters]
     longest = max(len(counts.per_position) for counts in counters.values())
 
-    def draw(axes: Axes, lines: Sequence[PlotLine]) -> None:
+    def draw(lines: Sequence[PlotLine]) -> Iterator[Mark]:
         for line, shift in _dodge(lines):
             of_line = sum((counters[row.key] for row in line.rows), Counters())
             shares = [100 * accepted / of_line.drafts for accepted in of_line.per_position]
-            xs = [position + shift for position in range(len(shares))]
-            line.curve(axes, xs, shares)
-            for x, share in zip(xs, shares, strict=True):
-                line.dot(axes, x, share)
-        _ticks(axes, range(longest))
-        axes.set_xlim(-0.5, longest - 0.5)
-        axes.set_xlabel("position in the draft, from 0")
-        _percents(axes, "accepted, % of drafts")
+            yield from line.dotted((place + shift, share) for place, share in enumerate(shares))
 
-    return _draw(plot, scene, rows, "k", [("", draw)])
+    across = Axis("position in the draft, from 0", -0.5, longest - 0.5, range(longest))
+    view = _View("", across, _percents("accepted, % of drafts"), draw)
+    return _draw(plot, scene, rows, "k", [view])
 
 
 def _latencies(scene: PlotData, concurrency: int) -> Plot:
@@ -173,21 +174,18 @@ def _latencies(scene: PlotData, concurrency: int) -> Plot:
     )
     rows = [row for row in scene.measured if row.key.concurrency == concurrency]
 
-    def view(name: str) -> tuple[str, Draw]:
+    def view(name: str) -> _View:
         slowest = max(row.quantiles(name)[99] for row in rows)
 
-        def draw(axes: Axes, lines: Sequence[PlotLine]) -> None:
+        def draw(lines: Sequence[PlotLine]) -> Iterator[Mark]:
             for line in lines:
                 (quantiles,) = (row.quantiles(name) for row in line.rows)
-                line.curve(axes, quantiles, range(PERCENTS))
-                for percent in _MARKED:
-                    line.dot(axes, quantiles[percent], percent)
-            # ITL is 0 where each answer came in one piece.
-            axes.set_xlim(0, slowest * 1.05 or 1)
-            axes.set_xlabel("ms")
-            _percents(axes, f"% of {_SHARES[name]}")
+                yield line.curve(zip(quantiles, range(PERCENTS), strict=True))
+                yield line.dots((quantiles[percent], percent) for percent in _MARKED)
 
-        return name.upper(), draw
+        # ITL is 0 where each answer came in one piece.
+        across = Axis("ms", 0, slowest * 1.05 or 1)
+        return _View(name.upper(), across, _percents(f"% of {_SHARES[name]}"), draw)
 
     return _draw(plot, scene, rows, "k", [view(name) for name in LATENCIES])
 
@@ -197,7 +195,7 @@ def _draw(
     scene: PlotData,
     rows: Sequence[Row],
     by: By,
-    views: Sequence[tuple[str, Draw]],
+    views: Sequence[_View],
     further: Sequence[PlotLine] = (),
 ) -> Plot:
     """Draw each view of each of a scene's panels, and the key to all of them."""
@@ -205,49 +203,29 @@ def _draw(
     size = _SMALL if len(views) > 1 else _LARGE if len(panels) <= _BESIDE else _MEDIUM
     pictures = []
     for side, lines in panels:
-        for view, draw in views:
-            heading = " ".join(filter(None, (side, view)))
+        for view in views:
+            heading = " ".join(filter(None, (side, view.heading)))
             name = ", ".join(filter(None, (plot.title, heading, scene.about)))
-            with drawing():
-                figure, axes = blank(*size)
-                axes.ticklabel_format(style="plain", useOffset=False)
-                draw(axes, lines)
-                axes.set_title(heading, parse_math=False)
-                pictures.append(svg_of(figure, name, name))
+            chart = Chart(heading, view.x, view.y, tuple(view.draw(lines)))
+            pictures.append(svg_of(chart, size, name))
     lines = [*{line.label: line for _, lines in panels for line in lines}.values(), *further]
-    about = f"{plot.title}, {scene.about}"
-    key = [(line.sample(about, full=line not in further), line.label) for line in lines]
+    key = [(line.sample(full=line not in further), line.label) for line in lines]
     return replace(plot, key=tuple(key), panels=tuple(pictures))
 
 
-def _over_k(
-    axes: Axes, lines: Sequence[PlotLine], rows: Sequence[Row]
-) -> Iterator[tuple[PlotLine, list[float]]]:
-    """Make k the horizontal axis; yield the places of each line's rows, beside the others'."""
+def _k_axis(rows: Sequence[Row]) -> Axis:
     ks = sorted({row.key.k for row in rows})
-    _ticks(axes, ks)
-    axes.set_xlim(ks[0] - 0.5, ks[-1] + 0.5)
-    axes.set_xlabel("k, speculative tokens")
-    for line, shift in _dodge(lines):
-        yield line, [row.key.k + shift for row in line.rows]
+    return Axis("k, speculative tokens", ks[0] - 0.5, ks[-1] + 0.5, ks)
 
 
 def _dodge(lines: Sequence[PlotLine]) -> Iterator[tuple[PlotLine, float]]:
+    step = min(_DODGE, _MOST_DODGE / len(lines))
     for number, line in enumerate(lines):
-        yield line, _DODGE * (number - (len(lines) - 1) / 2)
+        yield line, step * (number - (len(lines) - 1) / 2)
 
 
-def _ticks(axes: Axes, values: Sequence[int]) -> None:
-    """Have ticks at values themselves, and at the last of them in any case."""
-    step = -(-len(values) // _MOST_TICKS)
-    shown = [value for place, value in enumerate(reversed(values)) if place % step == 0]
-    axes.set_xticks(shown, [str(value) for value in shown])
-
-
-def _percents(axes: Axes, label: str) -> None:
-    axes.set_ylim(0, 103)
-    axes.set_yticks(range(0, 101, 25))
-    axes.set_ylabel(label)
+def _percents(label: str) -> Axis:
+    return Axis(label, 0, 103, range(0, 101, 25))
 
 
 def _is_decided(ratio: Ratio) -> bool:

@@ -3,32 +3,42 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
-from vpatch.commands.bench.report.svg import COLOURS, blank, classed, drawing, ink, svg_of
+from vpatch.commands.bench.report.svg import COLOURS, Mark, sample_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from matplotlib.axes import Axes
-
+    from vpatch.commands.bench.report.svg import Point
     from vpatch.commands.bench.summary import Key, Ratio, Row
 
 By = Literal["k", "concurrency"]
 # More lines in one picture are told apart by nobody.
 _READABLE = 6
-_MARKERS = ("o", "s", "^", ">", "D", "v", "<", "p")
-_DASHES: tuple[Any, ...] = (
-    "-",
-    (0, (7, 2)),
-    (0, (7, 2, 1.5, 2)),
-    (0, (3, 1.5)),
-    (0, (1.5, 1.5)),
-    (0, (9, 2, 3, 2)),
-    (0, (7, 1.5, 1.5, 1.5, 1.5, 1.5)),
-    (0, (5, 4)),
+# Paths around a point.
+CIRCLE = "M-3 0a3 3 0 1 0 6 0a3 3 0 1 0 -6 0z"
+_SHAPES = (
+    CIRCLE,
+    "M-3 -3h6v6h-6z",
+    "M0 -3l3 6h-6z",
+    "M3 0l-6 3v-6z",
+    "M0 -4.2l4.2 4.2l-4.2 4.2l-4.2 -4.2z",
+    "M0 3l3 -6h-6z",
+    "M-3 0l6 3v-6z",
+    "M0 -3.2l3 2.2l-1.1 3.6h-3.8l-1.1 -3.6z",
 )
-_SAMPLE = (34, 12)
+# Lengths of strokes and of what is between them.
+_DASHES = (
+    "none",
+    "11 3",
+    "11 3 2.5 3",
+    "5 2.5",
+    "2.5 2.5",
+    "14 3 5 3",
+    "11 2.5 2.5 2.5 2.5 2.5",
+    "8 6",
+)
 
 
 @dataclass(frozen=True)
@@ -38,35 +48,29 @@ class PlotLine:
     label: str
     rows: tuple[Row, ...]
     colour: str
-    marker: str
-    dash: Any = "none"
+    shape: str
+    dash: str = "none"
 
-    def curve(self, axes: Axes, xs: Sequence[float], ys: Sequence[float]) -> None:
-        axes.plot(xs, ys, color=self.colour, linestyle=self.dash, gid=classed("line"))
+    def curve(self, points: Iterable[Point]) -> Mark:
+        return Mark("line", tuple(points), self.colour, dash=self.dash)
 
-    def dot(self, axes: Axes, x: float, y: float, *, full: bool = True) -> None:
-        axes.plot(
-            [x],
-            [y],
-            color=self.colour,
-            marker=self.marker,
-            markerfacecolor=self.colour if full else ink("page"),
-            zorder=3,
-            gid=classed("dot" if full else "dot hollow"),
-        )
+    def dots(self, points: Iterable[Point], *, full: bool = True) -> Mark:
+        kind = "dot" if full else "dot hollow"
+        return Mark(kind, tuple(points), self.colour, shape=self.shape)
 
-    def bar(self, axes: Axes, x: float, low: float, high: float) -> None:
-        axes.plot([x, x], [low, high], color=self.colour, linewidth=1.2, gid=classed("bar"))
+    def dotted(self, points: Iterable[Point]) -> Iterator[Mark]:
+        """Yield a curve with a dot at each point."""
+        points = tuple(points)
+        yield self.curve(points)
+        yield self.dots(points)
 
-    def sample(self, key: str, *, full: bool = True) -> str:
-        """Draw the key of a picture."""
-        with drawing():
-            figure, axes = blank(*_SAMPLE, margin=False)
-            self.curve(axes, [0, 1], [0, 0])
-            self.dot(axes, 0.5, 0, full=full)
-            axes.set_axis_off()
-            axes.set_xlim(-0.05, 1.05)
-            return svg_of(figure, f"{key} {self.label}")
+    def bar(self, x: float, low: float, high: float) -> Mark:
+        return Mark("bar", ((x, low), (x, high)), self.colour)
+
+    def sample(self, *, full: bool = True) -> str:
+        """Draw it for the key of a picture; without its line if it is hollow."""
+        lines = [self.curve([(1, 6), (33, 6)])] if full else []
+        return sample_of([*lines, self.dots([(17, 6)], full=full)])
 
 
 @dataclass(frozen=True)
@@ -120,7 +124,7 @@ def _line(
     return PlotLine(
         label=side + (f"k = {value}" if by == "k" else f"concurrency {value}"),
         rows=tuple(rows),
-        colour=ink(f"line-{own % COLOURS}"),
-        marker=_MARKERS[(own + (number or 0) * len(values)) % len(_MARKERS)],
+        colour=f"line-{own % COLOURS}",
+        shape=_SHAPES[(own + (number or 0) * len(values)) % len(_SHAPES)],
         dash=_DASHES[(own if number is None else number) % len(_DASHES)],
     )

@@ -1,139 +1,221 @@
-"""Matplotlib's figures as SVG inside a page: the page's colours and font, and ids of their own."""
+"""Charts as SVG inside a page, with the page's colours and font."""
 
 from __future__ import annotations
 
-import hashlib
-import io
-import re
-from contextlib import contextmanager
-from typing import TYPE_CHECKING
+import math
+from dataclasses import dataclass
+from textwrap import wrap
+from typing import TYPE_CHECKING, NamedTuple
 from xml.etree import ElementTree as ET
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Sequence
 
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
+    Point = tuple[float, float]
+    Place = Callable[[Point], Point]
+    Ticks = list[tuple[float, str]]
 
 COLOURS = 8
-# The names of the page's CSS variables; each is drawn as a colour that nothing else has.
-_INKS = ("text", "muted", "grid", "page", *(f"line-{number}" for number in range(COLOURS)))
-_SENTINEL = re.compile("#fe00([0-9a-f]{2})")
-_CLASS = "class:"
-_FONT = re.compile(r"font-family:[^;]*;\s*")
-_LONG = re.compile(r"-?\d+\.\d{3,}")
-_NAMESPACE = re.compile(r'\sxmlns(:\w+)?="[^"]*"')
-_REFERENCE = re.compile(r"#([\w-]+)")
-_SETTINGS = {
-    "axes.edgecolor": "#fe0001",
-    "axes.labelcolor": "#fe0001",
-    "axes.linewidth": 0.8,
-    "axes.spines.right": False,
-    "axes.spines.top": False,
-    "axes.titlecolor": "#fe0000",
-    "axes.titlelocation": "left",
-    "axes.titlesize": 12,
-    "axes.titleweight": "bold",
-    "axes.unicode_minus": False,
-    "axes.grid": True,
-    "axes.axisbelow": True,
-    "font.size": 12,
-    "grid.color": "#fe0002",
-    "grid.linewidth": 0.8,
-    "lines.linewidth": 1.6,
-    "lines.markersize": 6,
-    "svg.fonttype": "none",
-    "svg.hashsalt": "vpatch",
-    "text.color": "#fe0000",
-    "xtick.color": "#fe0001",
-    "xtick.labelcolor": "#fe0000",
-    "ytick.color": "#fe0001",
-    "ytick.labelcolor": "#fe0000",
-}
+# The height of text. Which font it has is known only where the page is read: this is how wide a
+# digit may be. A letter, of whatever script, may be as wide as it is high.
+_EM, _DIGIT = 12.0, 7.8
+_LINE = 1.4 * _EM
+_WIDTHS = {"line": 1.6, "bar": 1.2, "grid": 0.8, "axis": 0.8}
+_SAMPLE = (34, 12)
+# So much of a step or a pixel is rounding.
+_NEAR = 1e-9
 
 
-def ink(name: str) -> str:
-    """Return the colour to draw with that is a page's `var(--NAME)` in the end."""
-    return f"#fe00{_INKS.index(name):02x}"
+@dataclass(frozen=True)
+class Mark:
+    """A line through points; or, with a shape, the shape at each point.
 
-
-def classed(name: str) -> str:
-    """Return the gid of an artist whose element gets a class."""
-    return _CLASS + name
-
-
-@contextmanager
-def drawing() -> Iterator[None]:
-    """Draw in here: whatever the settings of this machine are, the picture is the same."""
-    from matplotlib import style  # noqa: PLC0415 - takes longer to import than most commands to run
-
-    with style.context(["default", _SETTINGS]):
-        yield
-
-
-def blank(width: int, height: int, *, margin: bool = True) -> tuple[Figure, Axes]:
-    """Return a figure of so many pixels, and its axes: all of it, or with room for labels."""
-    from matplotlib.figure import Figure  # noqa: PLC0415 - as above
-
-    # At 72 dots an inch, matplotlib's points are the page's pixels.
-    size = width / 72, height / 72
-    figure = Figure(figsize=size, dpi=72, layout="constrained" if margin else None)
-    figure.patch.set_visible(False)
-    axes = figure.add_subplot() if margin else figure.add_axes((0, 0, 1, 1))
-    axes.patch.set_visible(False)
-    return figure, axes
-
-
-def svg_of(figure: Figure, key: str, name: str = "") -> str:
-    """Return a figure as an element of a page. One without a name is hidden from who listens.
-
-    `key` is unique on the page, because the ids depend on it.
+    `kind` is the class of its elements, and `colour` the name of one of the page's variables.
     """
-    written = io.StringIO()
-    nothing = dict.fromkeys(("Creator", "Date", "Format", "Type"))
-    figure.savefig(written, format="svg", metadata=nothing)
-    text = _NAMESPACE.sub("", written.getvalue(), count=2).replace("xlink:href", "href")
-    root = ET.fromstring(text)  # noqa: S314 - matplotlib wrote it a moment ago
-    # Its style is for every element of whatever document it is in.
-    for parent in root.iter():
-        for style in parent.findall("style"):
-            parent.remove(style)
-    _tell_ids_apart(root, "v" + hashlib.sha256(key.encode()).hexdigest()[:10])
-    for element in root.iter():
-        _fit(element)
-    _, _, width, height = root.attrib["viewBox"].split()
-    attributes = {"role": "img", "aria-label": name} if name else {"aria-hidden": "true"}
-    root.attrib.clear()
-    root.attrib.update(attributes | {"viewBox": f"0 0 {width} {height}"})
-    root.attrib.update(width=width, height=height, style="stroke-linejoin: round")
+
+    kind: str
+    points: Sequence[Point]
+    colour: str
+    dash: str = "none"
+    shape: str = ""
+
+
+@dataclass(frozen=True)
+class Axis:
+    """What is along one side of a chart, from `low` to `high`.
+
+    `values` are labelled as far as there is room, the last one first; without them, round numbers
+    are. On a `doubling` axis, it is as far from 1 to 2 as from 2 to 4.
+    """
+
+    label: str
+    low: float
+    high: float
+    values: Sequence[int] = ()
+    doubling: bool = False
+
+    def share(self, value: float) -> float:
+        """Return how much of the way from `low` to `high` a value is."""
+        if self.doubling:
+            return math.log2(value / self.low) / math.log2(self.high / self.low)
+        return (value - self.low) / (self.high - self.low)
+
+    def ticks(self, pixels: float, room: Callable[[str], float]) -> Ticks:
+        """Return labels and how many pixels from `low` they are; `room` is what a label needs."""
+        labels = [(value, str(value)) for value in self.values] or self._rounds(pixels, room)
+        ticks: Ticks = []
+        end = pixels + 1.5 * _EM
+        for value, label in reversed(labels):
+            middle, half = self.share(value) * pixels, room(label) / 2
+            if middle + half <= end + _NEAR:
+                ticks.insert(0, (middle, label))
+                end = middle - half
+        return ticks
+
+    def _rounds(self, pixels: float, room: Callable[[str], float]) -> Ticks:
+        """Return the multiples of the least step of 1, 2 or 5 times 10^n that has room."""
+        exponent = math.floor(math.log10(self.high - self.low)) - 2
+        while True:
+            decimals = max(-exponent, 0)
+            widest = max(room(f"{end:.{decimals}f}") for end in (self.low, self.high))
+            for step in (digit * 10.0**exponent for digit in (1, 2, 5)):
+                first, last = self.low / step, self.high / step
+                if pixels / (last - first) >= widest:
+                    numbers = range(math.ceil(first - _NEAR), math.floor(last + _NEAR) + 1)
+                    return [(one * step, f"{one * step:.{decimals}f}") for one in numbers]
+            exponent += 1
+
+
+@dataclass(frozen=True)
+class Chart:
+    """Marks between two axes, and what is above them."""
+
+    heading: str
+    x: Axis
+    y: Axis
+    marks: Sequence[Mark]
+
+
+class _Frame(NamedTuple):
+    """What the axes of a chart enclose, in pixels from its upper left corner."""
+
+    x: float
+    y: float
+    width: float
+    height: float
+
+    @property
+    def right(self) -> float:
+        return self.x + self.width
+
+    @property
+    def bottom(self) -> float:
+        return self.y + self.height
+
+
+def svg_of(chart: Chart, size: tuple[int, int], name: str) -> str:
+    """Return a chart as an element of a page, for listeners with a name.
+
+    It has the width in pixels, and the height with one line of heading: further ones make it
+    higher.
+    """
+    width, height = size
+    heading = wrap(chart.heading, int(width / _EM))
+    above = _LINE * len(heading)
+    height += math.ceil(max(above - _LINE, 0))
+    root = _root(width, height, {"role": "img", "aria-label": name})
+    y = above + _EM / 2
+    tall = height - 2.9 * _EM - y
+    rows = chart.y.ticks(tall, lambda _: 2 * _EM)
+    x = 2 * _EM + _DIGIT * max(len(label) for _, label in rows)
+    frame = _Frame(x, y, width - _EM - x, tall)
+    columns = chart.x.ticks(frame.width, lambda label: _DIGIT * len(label) + _EM)
+    _draw_axes(root, frame, columns, rows)
+    _draw_marks(root, frame, chart)
+    _text(root, chart.x.label, (x + frame.width / 2, height - 0.4 * _EM), "middle", "muted")
+    turned = _text(root, chart.y.label, (-y - tall / 2, _EM), "middle", "muted")
+    turned.set("transform", "rotate(-90)")
+    for number, line in enumerate(heading):
+        bold = _text(root, line, (0, _EM + number * _LINE), "start")
+        bold.set("font-weight", "bold")
     return ET.tostring(root, encoding="unicode")
 
 
-def _tell_ids_apart(root: ET.Element, prefix: str) -> None:
-    """Keep the ids that are referred to, under other names; those of ours become classes."""
-    values = [v for e in root.iter() for k, v in e.attrib.items() if k in {"href", "clip-path"}]
-    used = {match[1] for value in values if (match := _REFERENCE.search(value))}
-    for element in root.iter():
-        name = element.attrib.pop("id", "")
-        if name.startswith(_CLASS):
-            element.set("class", name.removeprefix(_CLASS))
-        elif name in used:
-            element.set("id", f"{prefix}-{name}")
-        for key in {"href", "clip-path"} & element.attrib.keys():
-            element.set(key, _REFERENCE.sub(rf"#{prefix}-\1", element.attrib[key]))
+def sample_of(marks: Sequence[Mark]) -> str:
+    """Return marks in pixels for the key of a chart, hidden from listeners."""
+    root = _root(*_SAMPLE, {"aria-hidden": "true"})
+    for mark in marks:
+        _draw(root, mark, lambda point: point)
+    return ET.tostring(root, encoding="unicode")
 
 
-def _fit(element: ET.Element) -> None:
-    """Give an element the page's font and colours, and no more digits than can be seen."""
-    if element.attrib.get("transform", "").startswith("rotate(-0 "):
-        del element.attrib["transform"]
-    for name, value in element.attrib.items():
-        if name == "style":
-            inked = _SENTINEL.sub(lambda match: f"var(--{_INKS[int(match[1], 16)]})", value)
-            element.set(name, _FONT.sub("", inked))
-        elif name != "id":
-            short = _LONG.sub(lambda match: f"{float(match[0]):.2f}", value)
-            element.set(name, " ".join(short.split()))
-    element.tail = None
-    if element.tag != "text":
-        element.text = None
+def _root(width: int, height: int, attributes: dict[str, str]) -> ET.Element:
+    size = {"width": str(width), "height": str(height), "viewBox": f"0 0 {width} {height}"}
+    style = {"font-size": f"{_EM:g}", "style": "fill: none; stroke-linejoin: round"}
+    return ET.Element("svg", attributes | size | style)
+
+
+def _draw_axes(root: ET.Element, frame: _Frame, columns: Ticks, rows: Ticks) -> None:
+    right, bottom = frame.right, frame.bottom
+    xs = [(frame.x + place, label) for place, label in columns]
+    ys = [(bottom - place, label) for place, label in rows]
+    grid = [_path((x, frame.y), (x, bottom)) for x, _ in xs]
+    grid += [_path((frame.x, y), (right, y)) for y, _ in ys]
+    axes = [_path((frame.x, frame.y), (frame.x, bottom), (right, bottom))]
+    axes += [_path((x, bottom), (x, bottom + 3)) for x, _ in xs]
+    axes += [_path((frame.x - 3, y), (frame.x, y)) for y, _ in ys]
+    _stroke(root, "grid", "".join(grid), "grid")
+    _stroke(root, "axis", "".join(axes), "muted")
+    for x, label in xs:
+        _text(root, label, (x, bottom + 1.3 * _EM), "middle")
+    for y, label in ys:
+        _text(root, label, (frame.x - _EM / 2, y + 0.35 * _EM), "end")
+
+
+def _draw_marks(root: ET.Element, frame: _Frame, chart: Chart) -> None:
+    """Draw lines, cut off where they leave the axes, and dots over them, which are all within."""
+
+    def place(point: Point) -> Point:
+        across, up = chart.x.share(point[0]), chart.y.share(point[1])
+        return frame.x + across * frame.width, frame.bottom - up * frame.height
+
+    sizes = {name: _short(pixels) for name, pixels in frame._asdict().items()}
+    within = ET.SubElement(root, "svg", sizes | {"viewBox": " ".join(sizes.values())})
+    for mark in chart.marks:
+        _draw(root if mark.shape else within, mark, place)
+
+
+def _draw(parent: ET.Element, mark: Mark, place: Place) -> None:
+    places = [place(point) for point in mark.points]
+    if not mark.shape:
+        _stroke(parent, mark.kind, _path(*places), mark.colour).set("stroke-dasharray", mark.dash)
+        return
+    fill = "page" if "hollow" in mark.kind else mark.colour
+    for x, y in places:
+        dot = _stroke(parent, mark.kind, mark.shape, mark.colour, fill)
+        dot.set("transform", f"translate({_short(x)} {_short(y)})")
+
+
+def _stroke(parent: ET.Element, kind: str, path: str, colour: str, fill: str = "") -> ET.Element:
+    style = f"stroke: var(--{colour})" + (f"; fill: var(--{fill})" if fill else "")
+    width = f"{_WIDTHS.get(kind, 1):g}"
+    attributes = {"class": kind, "d": path, "stroke-width": width, "style": style}
+    return ET.SubElement(parent, "path", attributes)
+
+
+def _path(*places: Point) -> str:
+    return "M" + "L".join(f"{_short(x)} {_short(y)}" for x, y in places)
+
+
+def _text(
+    parent: ET.Element, text: str, place: Point, anchor: str, colour: str = "text"
+) -> ET.Element:
+    attributes = {"x": _short(place[0]), "y": _short(place[1]), "text-anchor": anchor}
+    element = ET.SubElement(parent, "text", attributes, style=f"fill: var(--{colour})")
+    element.text = text
+    return element
+
+
+def _short(number: float) -> str:
+    """No more digits than can be seen."""
+    return f"{round(number, 2):g}"
