@@ -14,7 +14,7 @@ OLD, NEW = "0.23.0", "0.24.0"
 def stepped(patches, before, after, **pin):
     """What the step from one tree to the other means for each patch, by id."""
     old, new = (tree_of(files, version=v, **pin) for v, files in ((OLD, before), (NEW, after)))
-    was, now = (plan(patches, tree) for tree in (old, new))
+    was, now = (plan(patches, tree, surroundings=True) for tree in (old, new))
     found = {}
     for earlier, later in zip(was.decisions, now.decisions, strict=True):
         sides = ReleaseSide(earlier, View(old)), ReleaseSide(later, View(new))

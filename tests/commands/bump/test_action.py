@@ -31,6 +31,10 @@ patches:
 """
 
 
+# These tests may run on GitHub.
+ELSEWHERE = {"GITHUB_ACTIONS": "", "GITHUB_EVENT_NAME": "", "GITHUB_STEP_SUMMARY": ""}
+
+
 def fenced(text, language):
     return re.findall(rf"^```{language}\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
 
@@ -40,7 +44,7 @@ def run(folder, *args, code=0, **env):
     done = subprocess.run(
         [SCRIPT, *args],
         cwd=folder,
-        env=os.environ | {"PATH": path} | env,
+        env=os.environ | {"PATH": path} | ELSEWHERE | env,
         capture_output=True,
         text=True,
         check=False,
@@ -158,7 +162,7 @@ def scripted(isolated):
     def act(*args, code=0, recipes=(), answer="", path=None, **env):
         files = [{"name": Path(one).stem, "file": str(folder / one)} for one in recipes]
         files.append({"name": "theirs", "file": "/opt/vpatch/recipes/theirs.yaml"})
-        known = {"GH_TOKEN": "", "GITHUB_STEP_SUMMARY": "", "FAILS": ""} | env
+        known = {"GH_TOKEN": "", "FAILS": ""} | ELSEWHERE | env
         done = subprocess.run(
             [SCRIPT, *args],
             cwd=folder,
@@ -219,8 +223,8 @@ def test_a_check_says_what_it_does_not_check(scripted, lock, recipes, says):
         (["check", "latest"], 1, "Error", {"LIST": "{}"}),
         (["check", "latest"], 1, "mktemp", {"TMPDIR": "/none"}),
         (["bump"], 2, "bump needs a release", {}),
-        ([], 2, "run is check or bump", {}),
-        (["audit", "latest"], 2, "run is check or bump, not 'audit'", {}),
+        ([], 2, "run is check, test or bump", {}),
+        (["audit", "latest"], 2, "run is check, test or bump, not 'audit'", {}),
         (["bump", "latest"], 128, "dubious", {"GIT_TEST_ASSUME_DIFFERENT_OWNER": "1"}),
         (["bump", "latest"], 4, "error: bump failed", {"FAILS": "bump"}),
         (["bump", "latest"], 3, "without an answer", {}),
@@ -310,7 +314,8 @@ def test_the_step_gives_the_names_of_all_lines(scripted, tmp_path):
     (temp / "vpatch").mkdir(parents=True)
     (temp / "vpatch" / "bin").symlink_to(scripted.programs)
     env = {"RUN": "check", "TO": "latest", "RECIPES": "one two\n three\n", "LOG": scripted.log}
-    env |= {"RUNNER_TEMP": temp, "GITHUB_ACTION_PATH": ROOT, "FAILS": ""}
+    env |= {"RUNNER_TEMP": temp, "GITHUB_ACTION_PATH": ROOT, "FAILS": "", **ELSEWHERE}
+    env |= {"FAIL_ON": "high", "FORMAT": "openvex"}
     step = [
         "bash",
         "--noprofile",
@@ -322,13 +327,38 @@ def test_the_step_gives_the_names_of_all_lines(scripted, tmp_path):
     ]
     subprocess.run(step, cwd=scripted.folder, env=os.environ | env, check=True)
     calls = scripted.log.read_text().splitlines()
-    assert calls[1:] == [f"audit --recipe {name} --trust" for name in ("one", "two", "three")]
+    text = [one for one in calls if "--json" not in one and "--format" not in one]
+    audits = [f"audit --recipe {name} --trust --fail-on high" for name in ("one", "two", "three")]
+    assert text[1:] == audits
+    assert [one for one in calls if "openvex" in one] == [
+        f"{one} --format openvex" for one in audits
+    ]
+
+
+def test_a_bump_for_a_fork_writes_and_pushes_nothing(scripted, tmp_path):
+    """The token is not even there, and if it is, no program gets it."""
+    repositories = {"head": {"full_name": "other/mine"}, "base": {"full_name": "me/mine"}}
+    pull = {side: {"repo": repository} for side, repository in repositories.items()}
+    (tmp_path / "event.json").write_text(json.dumps({"pull_request": pull}))
+    env = {"GITHUB_EVENT_NAME": "pull_request", "GITHUB_EVENT_PATH": str(tmp_path / "event.json")}
+    env |= {"GITHUB_STEP_SUMMARY": str(tmp_path / "summary"), "GH_TOKEN": "s3cret"}
+    out = scripted("bump", "latest", answer=WRITTEN, **env)
+    assert "nothing is uploaded, and nothing is pushed" in out
+    (call,) = scripted.log.read_text().splitlines()
+    assert call.startswith("bump --to latest --trust")
+    assert "--pr" not in call
+    assert "s3cret" not in Path(f"{scripted.log}.env.bump").read_text()
+    assert "This pull request is from a fork" in (tmp_path / "summary").read_text()
 
 
 def test_the_action_runs_its_script_with_inputs_that_it_declares():
     steps = ACTION["runs"]["steps"]
     used = set(re.findall(r"inputs\.([\w-]+)", json.dumps(steps)))
     assert used == set(ACTION["inputs"])
+    (script,) = [step for step in steps if step.get("id") == "run"]
+    values = {output["value"] for output in ACTION["outputs"].values()}
+    assert values == {f"${{{{ steps.run.outputs.{name} }}}}" for name in ACTION["outputs"]}
+    assert script is steps[-1]
     assert all("shell" in step for step in steps if "run" in step)
     assert "$GITHUB_ACTION_PATH/action/run.sh" in steps[-1]["run"]
     assert os.access(SCRIPT, os.X_OK)
@@ -347,7 +377,9 @@ def test_each_job_has_the_least_rights(name):
     assert workflow["permissions"] == {}
     for job in workflow["jobs"].values():
         writes = {key for key, value in job["permissions"].items() if value == "write"}
-        assert writes <= ({"contents", "pull-requests"} if "bump" in json.dumps(job) else set())
+        needed = {"contents", "pull-requests"} if "bump" in json.dumps(job) else set()
+        needed |= {"security-events"} if "upload-sarif" in json.dumps(job) else set()
+        assert writes <= needed
         first = job["steps"][0]
         assert first["with"]["persist-credentials"] is False
 
@@ -365,7 +397,14 @@ def test_the_workflow_in_the_docs_gives_the_inputs_that_there_are():
     workflow = YAML(typ="safe").load(text)
     steps = [step for job in workflow["jobs"].values() for step in job["steps"]]
     inputs = [step.get("with", {}) for step in steps if "/vpatch@" in step["uses"]]
-    assert {"run", "token"} == {name for one in inputs for name in one}
+    assert {"run", "token", "fail-on"} == {name for one in inputs for name in one}
+    runs = [one.get("run", "check") for one in inputs]
+    assert runs == ["check", "test", "bump"]
+    used = set(re.findall(r"steps\.vpatch\.outputs\.(\w+)", text))
+    assert used == {"sarif", "upload"} <= set(ACTION["outputs"])
+    assert ACTION["inputs"].keys() - {"python-version"} <= set(
+        re.findall(r"`([\w-]+)`", page("how-to/ci.md"))
+    )
     assert {name for one in inputs for name in one} <= set(ACTION["inputs"])
 
 

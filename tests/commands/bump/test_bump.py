@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from tests.commands.bench.browser import fixture_open_page  # noqa: F401
 from tests.projects import FILES, LLAMA, archive
+from vpatch import __version__
 from vpatch.util.extras import EXTRAS
 
 RECIPE = """vllm: 0.50.0
@@ -132,8 +134,24 @@ def test_as_a_page(bumped):
     bumped.run("bump", "small", "--to", "0.52", "--output", "report.html", code=1)
     text = (bumped.folder / "report.html").read_text()
     assert '<span class="added">        self.norm = &#39;&lt;b&gt;&#39;</span>' in text
-    assert "<h5>0.50.0, patched</h5>" in text
+    assert "<h3>0.50.0, patched</h3>" in text
+    assert f"UTC</time> by vpatch {__version__}." in text
+    (recipe,) = bumped.run("bump", "small", "--to", "0.52", "--json", code=1).json["recipes"]
+    for pin in (recipe["old"], recipe["new"]):
+        assert f"<code>{pin['digest']}</code>" in text
     assert "http" not in text
+
+
+@pytest.mark.parametrize("width", [1400, 600])
+@pytest.mark.parametrize(("scheme", "paper"), [("light", (255, 255, 255)), ("dark", (20, 23, 27))])
+def test_a_page_can_be_read_in_light_and_dark(bumped, open_page, scheme, paper, width):
+    bumped.run("bump", "small", "--to", "0.51", "--output", "report.html", code=1)
+    with open_page(bumped.folder / "report.html", scheme, width) as opened:
+        assert opened.background() == f"rgb{paper}"
+        assert [one for one in opened.contrasts() if one["contrast"] < 4.5] == []
+        assert opened.sideways() == 0
+        assert opened.complaints == []
+        assert [url.rpartition("/")[2] for url in opened.requests] == ["report.html"]
 
 
 def test_a_page_needs_its_extra(bumped, monkeypatch):

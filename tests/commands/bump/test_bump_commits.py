@@ -76,7 +76,7 @@ def test_in_each_form_of_the_report(bumped, clone):
     text = (bumped.folder / "report.html").read_text()
     assert f"<li>{commits[1]}</li>" in text
     assert f"<li>{commits[0][:12]} [Model] Normalise &lt;b&gt; (#12)</li>" in text
-    assert f"<p>Upstream&#39;s commits: {clone}, v0.50.0..v0.51.0</p>" in text
+    assert f"<p>Upstream&#39;s commits: {clone}, v0.50.0..v0.51.0.</p>" in text
     (recipe,) = bumped.run(*asked, "--json", code=1).json["recipes"]
     (code,) = recipe["patches"][0]["changed"]
     assert [f"{one['id'][:12]} {one['subject']}" for one in code["commits"]] == commits

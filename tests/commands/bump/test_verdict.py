@@ -8,9 +8,13 @@ import pytest
 
 from tests.commands.bump.steps import kinds, step, stepped
 from tests.helpers import patch_of, tree_of
+from tests.records import with_surroundings
 from vpatch.commands.bump.verdict import Verdict
-from vpatch.library.shapes import KnownShape, Shapes
+from vpatch.library.shapes import BehaviourOnRelease, KnownShape, Shapes
+from vpatch.planning.footprint import combined, definitions_read
 from vpatch.planning.plan import plan
+from vpatch.planning.shape import nameable
+from vpatch.planning.view import View
 
 FILE = "vllm/layer.py"
 LAYER = """class Layer:
@@ -64,6 +68,38 @@ def test_comments_docstrings_and_layout_do_not_count(patch):
 
 def test_a_change_elsewhere_does_not_count(patch):
     assert judged(patch, LAYER.replace("self.proj(x)", "self.proj(x) * 2")).verdict is Verdict.KEEP
+
+
+AROUND = LAYER.replace("layer.width**-0.5", "1.0")
+
+
+def test_code_around_that_changed_asks_for_a_look(patch):
+    one = judged(patch, AROUND)
+    assert one.verdict is Verdict.LOOK_AGAIN
+    assert one.reason == "upstream changed code around it: scale_of"
+    (changed,) = one.changed
+    assert (changed.kind, changed.around, changed.edited) == ("changed", True, False)
+    assert "+    return 1.0" in changed.upstream
+
+
+@pytest.mark.parametrize(
+    ("outcome", "verdict"), [("holds", Verdict.KEEP), ("not asked", Verdict.LOOK_AGAIN)]
+)
+def test_a_test_that_holds_in_the_new_release_has_seen_what_is_around(patch, outcome, verdict):
+    known = on_record(patch, [{FILE: LAYER}, {FILE: AROUND}], first=23)
+    ran = BehaviourOnRelease(
+        test="test_layer.py",
+        engine="cpu",
+        outcome=outcome,
+        state="needed",
+        patch_digest=patch.digest,
+        test_digest="sha256:0",
+    )
+    digests = dict.fromkeys(["0.23.0", "0.24.0"], tree_of({}).pin.digest)
+    more = {"archives": {"vllm": digests}, "behaviour": {"vllm": {"0.24.0": (ran,)}}}
+    known = replace(known, shapes=known.shapes.model_copy(update=more))
+    one = judged(known, AROUND)
+    assert (one.verdict, str(one.new.sureness)) == (verdict, "on record")
 
 
 def test_a_definition_that_only_moved_is_kept_and_named(patch):
@@ -230,20 +266,23 @@ def test_what_is_blocked_needs_a_person(tmp_path):
     assert found["second"].reason == "requires fix, which is conflict"
 
 
-def on_record(patch, trees, *, edition=None):
+def on_record(patch, trees, *, edition=None, first=22):
     """The same patch with a record of some trees, read by this edition or by another one."""
     decisions = [plan([patch], tree_of(files)).decisions[0] for files in trees]
+    names = {name for one in decisions for name in nameable(one.shape.definitions)}
+    read = [definitions_read([], {}, names, View(tree_of(files))) for files in trees]
     known = tuple(
         KnownShape(
             releases=(f"0.{number}.0",),
             state=decision.state,
             variant=decision.variant,
-            definitions=dict(decision.shape.definitions),
+            definitions=combined(decision.shape.definitions, definitions),
         )
-        for number, decision in enumerate(decisions, 22)
+        for number, (decision, definitions) in enumerate(zip(decisions, read, strict=True), first)
     )
     shapes = Shapes(patch_digest=edition or patch.digest, shapes={"vllm": known})
-    return replace(patch, shapes=shapes)
+    pairs = {f"0.{number}.0": (tree_of(files), None) for number, files in enumerate(trees, first)}
+    return with_surroundings(replace(patch, shapes=shapes), pairs)
 
 
 @pytest.mark.parametrize(
@@ -251,7 +290,7 @@ def on_record(patch, trees, *, edition=None):
     [
         (LAYER, Verdict.KEEP, "is the same"),
         (CURED, Verdict.RETIRE, "the tree has the effect"),
-        ("x = 1\n", Verdict.NOT_NEEDED, f"Layer.__init__ went from {FILE}"),
+        ("Layer = None\n", Verdict.NOT_NEEDED, f"Layer.__init__ went from {FILE}"),
     ],
     ids=lambda value: str(value)[:12],
 )

@@ -25,6 +25,7 @@ class ChangedCode:
     what the patch makes of `before`; None if it leaves it alone. `ours` is what the patch changes,
     as a diff. `edited` says that the patch edits the definition; otherwise it only reads it.
     `commits` are those of upstream that changed it, the oldest first; None if nobody was asked.
+    `around` says that it is only around the code that the patch reads.
     """
 
     kind: Literal["changed", "renamed", "moved", "gone", "new"]
@@ -34,6 +35,7 @@ class ChangedCode:
     after: CodePlace | None
     ours: tuple[str, ...] = ()
     commits: tuple[UpstreamCommit, ...] | None = None
+    around: bool = False
 
     @property
     def name(self) -> str:

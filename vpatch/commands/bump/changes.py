@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from vpatch.commands.bump.changed_code import ChangedCode
 from vpatch.commands.bump.code import CodePlace, alike, difference_of, place_of
 from vpatch.commands.bump.successor import successor
 from vpatch.planning.footprint import combined, definitions_read
-from vpatch.planning.names import STATEMENT, plain_name
+from vpatch.planning.names import ORDER, STATEMENT, plain_name
 from vpatch.planning.references import changed_definitions
-from vpatch.planning.shape import nameable
+from vpatch.planning.shape import differences_around, nameable, surroundings_in
 from vpatch.planning.state import State
 
 if TYPE_CHECKING:
@@ -50,7 +50,44 @@ def changed_code(old: ReleaseSide, new: ReleaseSide) -> list[ChangedCode]:
     edited = {(path, one.name) for path, changed in (*patched.items(), *further) for one in changed}
     pairs = list(_pair(before, after, old.view, new.view))
     differing = [_changed_code(*pair, edited, patched, old, new) for pair in pairs]
-    return sorted(differing, key=lambda one: (not one.edited, one.kind == "moved", one.name))
+    named = {one.name for one in differing}
+    differing += (one for one in _changed_around(old, new) if one.name not in named)
+    return sorted(
+        differing, key=lambda one: (not one.edited, one.around, one.kind == "moved", one.name)
+    )
+
+
+def _changed_around(old: ReleaseSide, new: ReleaseSide) -> Iterator[ChangedCode]:
+    """What is around the code of a patch, and does not mean the same in both releases."""
+    sides = [surroundings_in(side.decision, side.view.tree.pin.tree) for side in (old, new)]
+    if sides[0] is None or sides[1] is None:
+        return
+    for one in differences_around(sides[1], sides[0]):
+        path, name = one.name.partition("::")[0], plain_name(one.name)
+        # A statement that was edited has another key, and so has its order.
+        if name == ORDER and _definitions(old.decision) != _definitions(new.decision):
+            continue
+        before, after = (_around(path, name, side.view) for side in (old, new))
+        # Code that is the same in both is only around it in one of them.
+        if before and after and before.lines == after.lines:
+            continue
+        changed = ChangedCode(
+            "changed", edited=False, before=before, patched=None, after=after, around=True
+        )
+        yield changed if before and after else replace(changed, kind="gone" if before else "new")
+
+
+def _around(path: str, name: str, view: View) -> CodePlace | None:
+    """The code of a definition; for what has none, such as an order, a place without lines."""
+    text = view.pristine(path)
+    one = next((one for one in view.outline(path) if one.name == name), None)
+    if text is None or one is None:
+        return (
+            CodePlace(path, name, 1, (f"{name} in {view.tree.pin.label}",))
+            if ORDER in name or not path
+            else None
+        )
+    return place_of(path, text, one)
 
 
 @dataclass(frozen=True, order=True)

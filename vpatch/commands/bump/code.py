@@ -28,7 +28,7 @@ class CodePlace:
 
     @property
     def where(self) -> str:
-        return f"{self.path}:{self.first}"
+        return f"{self.path}:{self.first}" if self.path else "in any module"
 
     @property
     def said(self) -> str:

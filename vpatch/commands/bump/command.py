@@ -10,7 +10,9 @@ import click
 from vpatch.commands.bump.history import CommitsFrom
 from vpatch.commands.bump.text import print_report, print_written
 from vpatch.commands.bump.usecase import BumpOptions, bump
-from vpatch.console.options import json_option, library_options, offline_option
+from vpatch.console.common_options import offline_option
+from vpatch.console.completion import RECIPE_NAME, RELEASE
+from vpatch.console.options import json_option, library_options
 from vpatch.console.result import CommandResult
 from vpatch.errors import UnusedOptionError
 
@@ -20,9 +22,10 @@ if TYPE_CHECKING:
 
 
 @click.command("bump")
-@click.argument("recipes", nargs=-1, metavar="[RECIPE]...")
+@click.argument("recipes", nargs=-1, type=RECIPE_NAME, metavar="[RECIPE]...")
 @click.option(
     "--to",
+    type=RELEASE,
     metavar="VERSION",
     required=True,
     help="The new vLLM: a release (0.33, 0.33.0, latest), a folder, URL@REF or PATH@REF.",
@@ -84,7 +87,7 @@ def command(
     pull: bool,
     as_json: bool,
 ) -> CommandResult | ExitCode:
-    """Show what a new release of vLLM means for each patch of some recipes.
+    """Show what a new vLLM means for each patch.
 
     Without RECIPE, these are all recipes of the project. Each patch gets a verdict:
 

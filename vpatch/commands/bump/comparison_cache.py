@@ -11,6 +11,7 @@ from pydantic import TypeAdapter
 
 from vpatch.commands.bump.changed_code import ChangedCode
 from vpatch.commands.bump.changes import changed_code
+from vpatch.planning.shape import surroundings_in
 
 if TYPE_CHECKING:
     from vpatch.commands.bump.changes import ReleaseSide
@@ -38,6 +39,7 @@ def _digest(side: ReleaseSide) -> bytes:
         "tree": side.view.tree.pin.digest,
         "state": one.state,
         "definitions": dict(one.shape.definitions) if one.shape else {},
+        "around": surroundings_in(one, side.view.tree.pin.tree),
         "changes": {
             path: [
                 None if text is None else hashlib.sha256(text).hexdigest()

@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING
 
 from vpatch.commands.bump import report as words
+from vpatch.util.markdown import escape, fence_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from vpatch.commands.bump.report import BumpReport, RecipeBump
     from vpatch.commands.bump.verdict import PatchBump
-
-_TICKS = re.compile(r"`+")
-_MENTION = re.compile(r"@(?=\w)")
-_SPECIAL = re.compile(r"([\\`*_\[\]<>|#])")
 
 
 def markdown(report: BumpReport, *, with_diffs: bool = True) -> str:
@@ -24,20 +20,20 @@ def markdown(report: BumpReport, *, with_diffs: bool = True) -> str:
     for one in report.recipes:
         lines += _recipe(one, with_diffs=with_diffs)
     for line in report.idle:
-        lines += [_escape(line), ""]
+        lines += [escape(line), ""]
     return "\n".join(lines)
 
 
 def _recipe(one: RecipeBump, *, with_diffs: bool) -> Iterator[str]:
-    yield from _paragraph(f"# {_escape(words.heading(one))}")
+    yield from _paragraph(f"# {escape(words.heading(one))}")
     counts = words.counts_said(one.patches)
     yield from _paragraph(f"{counts or 'The recipe has no patch for vllm'}.")
     history = words.history_said(one)
     if history is not None:
-        yield from _paragraph(f"{_escape(history[0].upper() + history[1:])}.")
+        yield from _paragraph(f"{escape(history[0].upper() + history[1:])}.")
     for tree in one.kept_trees:
         what = "keeps its pin: vpatch bump compares releases of vLLM only."
-        yield from _paragraph(f"{_escape(tree)} {what}")
+        yield from _paragraph(f"{escape(tree)} {what}")
     for verdict in words.ORDER:
         patches = [patch for patch in one.patches if patch.verdict is verdict]
         if patches:
@@ -52,18 +48,18 @@ def _paragraph(text: str) -> tuple[str, str]:
 
 
 def _patch(patch: PatchBump, recipe: RecipeBump, *, with_diffs: bool) -> Iterator[str]:
-    yield from _paragraph(f"### {_escape(patch.id)}")
-    yield f"- {_escape(words.states_said(patch))}"
+    yield from _paragraph(f"### {escape(patch.id)}")
+    yield f"- {escape(words.states_said(patch))}"
     for line in words.details(patch):
-        yield f"- {_escape(line.strip())}"
+        yield f"- {escape(line.strip())}"
     for finding in patch.new.findings if patch.new.state.stops else ():
-        yield f"- {_escape(f'{finding.where}: {finding.what}')}"
+        yield f"- {escape(f'{finding.where}: {finding.what}')}"
     yield ""
     yield from _diff("The proposal:", patch.proposal.diff if patch.proposal else ())
     for one in patch.changed:
-        yield f"- {_escape(words.change_said(one))}"
+        yield f"- {escape(words.change_said(one))}"
         for line in words.commits_said(one):
-            yield f"  - {_escape(line)}"
+            yield f"  - {escape(line)}"
         if with_diffs:
             old, new = words.release(recipe.old), words.release(recipe.new)
             yield ""
@@ -76,14 +72,8 @@ def _patch(patch: PatchBump, recipe: RecipeBump, *, with_diffs: bool) -> Iterato
 def _diff(title: str, lines: Sequence[str]) -> Iterator[str]:
     if not lines:
         return
-    longest = max(map(len, _TICKS.findall("\n".join(lines))), default=0)
-    fence = "`" * max(3, longest + 1)
-    yield from _paragraph(f"  {_escape(title)}")
+    fence = fence_of("\n".join(lines))
+    yield from _paragraph(f"  {escape(title)}")
     yield f"  {fence}diff"
     yield from (f"  {line}".rstrip() for line in lines)
     yield from _paragraph(f"  {fence}")
-
-
-def _escape(text: str) -> str:
-    # GitHub would tell whoever is called so, and no backslash prevents that.
-    return _SPECIAL.sub(r"\\\1", _MENTION.sub("\uff20", " ".join(text.splitlines())))

@@ -38,6 +38,8 @@ class ChangedCodeOutput(OutputModel):
     """`moved` is the same code in another file. The others may have moved as well."""
     edited: bool
     """Whether the patch edits it. Otherwise the patch only reads it."""
+    around: bool
+    """Whether it is only around the code that the patch reads."""
     before: CodeOutput | None
     """The pristine code of the old release."""
     patched: CodeOutput | None

@@ -6,11 +6,13 @@ import difflib
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from vpatch import __version__
 from vpatch.commands.bump import report as words
 from vpatch.util.html_page import render_page
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from datetime import datetime
 
     from vpatch.commands.bump.changed_code import ChangedCode
     from vpatch.commands.bump.code import CodePlace
@@ -21,9 +23,22 @@ _TEMPLATE = Path(__file__).parent / "page.html"
 _Marked = tuple[str, str]
 
 
-def page(report: BumpReport) -> str:
-    """Return the report as a whole HTML page."""
-    return render_page(_TEMPLATE, report=report, words=words, columns=columns)
+def page(report: BumpReport, date: datetime) -> str:
+    """Return the report as a whole HTML page, with the day on which it was asked for."""
+    return render_page(
+        _TEMPLATE,
+        report=report,
+        date=date,
+        version=__version__,
+        words=words,
+        columns=columns,
+        sentence=sentence,
+    )
+
+
+def sentence(text: str) -> str:
+    """A text of a list as a sentence."""
+    return f"{text[:1].upper()}{text[1:]}{'' if text.endswith(('.', ':')) else '.'}"
 
 
 def columns(one: ChangedCode) -> tuple[list[_Marked], list[_Marked], list[_Marked]]:

@@ -110,7 +110,7 @@ def change_said(one: ChangedCode) -> str:
     where = place.where if place else ""
     if one.before and one.after and one.before.path != one.after.path:
         where = f"{one.before.path} -> {where}"
-    verb = "edits" if one.edited else "reads"
+    verb = "around" if one.around else "edits" if one.edited else "reads"
     name = f"{one.name} -> {one.after.said}" if one.kind == "renamed" and one.after else one.name
     return f"{verb}  {name}: {one.kind}, +{added} -{removed}, {where}"
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from vpatch.commands.bump.markdown import markdown
@@ -40,6 +41,6 @@ def write_report(report: BumpReport, file: Path) -> None:
     if file.suffix == _PAGE:
         from vpatch.commands.bump.page import page  # noqa: PLC0415 - only a page needs jinja2
 
-        replace_file(file, page(report))
+        replace_file(file, page(report, datetime.now(UTC)))
     else:
         replace_file(file, markdown(report))

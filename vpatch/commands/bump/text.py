@@ -13,6 +13,7 @@ from vpatch.commands.bump.verdict import Verdict
 from vpatch.console import render
 from vpatch.console.output import secho, style
 from vpatch.planning.telling import findings_told
+from vpatch.util.plural import counted
 from vpatch.util.wrapping import line_width
 
 if TYPE_CHECKING:
@@ -22,9 +23,9 @@ if TYPE_CHECKING:
     from vpatch.commands.bump.verdict import PatchBump
     from vpatch.commands.bump.write import WrittenBump
 
-_COLOURS = {
+COLOURS = {
     Verdict.KEEP: "green",
-    Verdict.RETIRE: "blue",
+    Verdict.RETIRE: "bright_blue",
     Verdict.NOT_NEEDED: "bright_black",
     Verdict.LOOK_AGAIN: "yellow",
     Verdict.NEEDS_A_PERSON: "red",
@@ -69,7 +70,7 @@ def print_written(written: WrittenBump, pull: str | None) -> None:
 
 
 def _print_patch(patch: PatchBump, recipe: RecipeBump, *, with_diffs: bool) -> None:
-    click.echo(f"  {style(patch.verdict, fg=_COLOURS[patch.verdict])}  {patch.id}")
+    click.echo(f"  {style(patch.verdict, fg=COLOURS[patch.verdict])}  {patch.id}")
     for line in (words.states_said(patch), *words.details(patch)):
         _print_wrapped(line)
     _print_diff("the proposal:", patch.proposal.diff if patch.proposal else ())
@@ -85,7 +86,7 @@ def _print_patch(patch: PatchBump, recipe: RecipeBump, *, with_diffs: bool) -> N
             _print_diff(f"upstream, {old} to {new}:", one.upstream)
             _print_diff(f"patch, {old}:", one.ours)
     if not with_diffs and len(listed) > _SHOWN:
-        click.echo(f"      and {len(listed) - _SHOWN} more definitions")
+        click.echo(f"      and {counted(len(listed) - _SHOWN, 'more definition')}")
 
 
 def _print_wrapped(text: str, indent: str = "    ") -> None:

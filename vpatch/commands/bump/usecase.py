@@ -205,8 +205,8 @@ def _patches(
     context: Context, before: Selection, after: Selection, old: CachedTree, new: CachedTree
 ) -> Iterator[PatchBump]:
     task = context.progress.start(f"Comparing {old.pin.label} with {new.pin.label}")
-    was = planned(context, before.patches, old, to_write=True)
-    now = planned(context, after.patches, new, to_write=True)
+    was = planned(context, before.patches, old, to_write=True, surroundings=True)
+    now = planned(context, after.patches, new, to_write=True, surroundings=True)
     answers = context.answers
     views = View(old, answers=answers), View(new, answers=answers)
     decisions = {decision.patch.id: decision for decision in was.decisions}

@@ -7,9 +7,10 @@ from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from vpatch.commands.upstream.status import Known, advise
+from vpatch.planning.proven import holds_in
 from vpatch.planning.shape import describe_shape
 from vpatch.planning.state import State
-from vpatch.util.plural import counted
+from vpatch.util.plural import counted, listed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -78,7 +79,7 @@ def judge(
     What is known of the threads upstream is what the patch declares.
     """
     verdict, reason = _verdict(old, new, pins, changed)
-    if verdict is not Verdict.NEEDS_A_PERSON and new.shape and new.differs_from_record:
+    if verdict is not Verdict.NEEDS_A_PERSON and new.shape and new.may_be_wrong:
         # The state may be wrong on code that no record has, so nothing follows from it alone.
         verdict, reason = Verdict.LOOK_AGAIN, f"{reason}; {describe_shape(new.shape)}"
     facts = tuple(_facts(new)) if verdict is Verdict.RETIRE else ()
@@ -124,13 +125,17 @@ def _doubts(old: Decision, new: Decision, changed: Sequence[ChangedCode]) -> Ite
         yield f"it takes the variant {new.variant}, and took {old.variant}"
     if old.places != new.places and old.state is new.state:
         yield f"it edits {counted(new.places, 'place')}, and edited {old.places}"
-    real = [one for one in changed if one.kind != "moved"]
+    real = [one for one in changed if one.kind != "moved" and not one.around]
     edited = sum(one.edited for one in real)
     if edited:
         yield f"upstream changed {counted(edited, 'definition')} that it edits"
     if len(real) > edited:
         number = counted(len(real) - edited, "more definition" if edited else "definition")
         yield f"{'' if edited else 'upstream changed '}{number} that it only reads"
+    around = [one.name for one in changed if one.around]
+    # A test that holds in the new release has seen what is around the code.
+    if around and not holds_in(new, "vllm"):
+        yield f"upstream changed code around it: {listed(around, 3)}"
 
 
 def _facts(new: Decision) -> Iterator[str]:
