@@ -216,3 +216,25 @@ def test_what_vpatch_records_beside_a_patch_is_not_code(patch):
     assert content_of(patch) == before
     (patch / "examples" / "shapes.json").write_text("{}")
     assert "examples/shapes.json" in content_of(patch).files
+
+
+def test_a_folder_is_trusted_for_good(store, patch, tmp_path):
+    store.add("folder", str(patch.parent), "")
+    for change in CHANGES.values():
+        change(patch)
+        assert Trust(store).state(patch) == "trusted"
+    # Not what only looks as if it lay there.
+    outside = tmp_path / "outside"
+    patch.rename(outside)
+    assert Trust(store).state(outside) == "not trusted"
+    patch.symlink_to(outside)
+    assert Trust(store).state(patch) == "not trusted"
+
+
+def test_what_is_adopted_is_trusted_as_it_is(store, patch):
+    Trust(store).adopt(patch)
+    assert Trust(store).state(patch) == "trusted"
+    (patch / "codemod.py").write_text("x = 2\n")
+    with fails("trust.not-trusted") as caught:
+        Trust(store).require(patch)
+    assert caught.value.hint.endswith(f"vpatch trust --folder {patch}")

@@ -45,6 +45,8 @@ class Trust:
             return "shipped"
         if path.resolve() in self._derived:
             return self._derived[path.resolve()]
+        if self.store is not None and self.store.folder_around(path.resolve()) is not None:
+            return "trusted"
         content = content or content_of(path)
         for folder in self._shipped:
             theirs = folder / path.name
@@ -59,6 +61,15 @@ class Trust:
         """Trust what vpatch made of something else as far as that; `content` is what it was."""
         self._derived[path.resolve()] = self.state(original, content)
 
+    def adopt(self, path: Path) -> None:
+        """Trust what a command of the user just wrote, as it is now.
+
+        Raises:
+            VpatchError: it cannot be recorded.
+        """
+        if self.store is not None and self.store.folder_around(path.resolve()) is None:
+            self.store.add("path", str(path.resolve()), content_of(path).digest)
+
     def records(self) -> list[TrustRecord]:
         return list(self.store) if self.store else []
 
@@ -71,12 +82,14 @@ class Trust:
         state = "trusted" if self._everything else self.state(path, content)
         if state in {"shipped", "trusted"}:
             return
-        since = "it changed since you trusted it" if state == "changed" else "you did not trust it"
-        raise UntrustedError(
-            f"its code is not run: {since}",
-            where=_short(path),
-            hint=f"read every file there, then: vpatch trust {shlex.quote(_short(path))}",
-        )
+        name = shlex.quote(_short(path))
+        hint = f"read every file there, then: vpatch trust {name}"
+        since = "you did not trust it"
+        if state == "changed":
+            since = "it changed since you trusted it"
+            if path.is_dir():
+                hint += f"; to allow all later changes too: vpatch trust --folder {name}"
+        raise UntrustedError(f"nothing of it runs: {since}", where=_short(path), hint=hint)
 
     def runnable(self, folder: Path, file: Path, source: bytes) -> Path:
         """Return from where a file of a patch may run, whose bytes are at hand already.

@@ -1,4 +1,4 @@
-"""What the user trusts: records of files by digest, and of hosts by name.
+"""What the user trusts: records of files by digest, and of folders and hosts by name.
 
 They lie in the data folder of the user.
 """
@@ -36,11 +36,14 @@ _RECORD = "shapes.json"
 _OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
 
 
+Kind = Literal["path", "folder", "host"]
+
+
 @dataclass(frozen=True)
 class TrustRecord:
-    """What the user trusts: a folder or file by its digest, or a host by its name."""
+    """What the user trusts: a patch or file by its digest, a whole folder or a host by its name."""
 
-    kind: Literal["path", "host"]
+    kind: Kind
     name: str
     digest: str
     since: str
@@ -110,11 +113,16 @@ class Store:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
 
-    def find(self, kind: Literal["path", "host"], name: str) -> TrustRecord | None:
+    def find(self, kind: Kind, name: str) -> TrustRecord | None:
         self._refuse_others()
         return _load(self._file(kind, name))
 
-    def add(self, kind: Literal["path", "host"], name: str, digest: str) -> None:
+    def folder_around(self, path: Path) -> Path | None:
+        """Return the folder that has a real path in it, and that the user trusts for good."""
+        folders = (path, *path.parents)
+        return next((one for one in folders if self.find("folder", str(one)) is not None), None)
+
+    def add(self, kind: Kind, name: str, digest: str) -> None:
         since = datetime.now(UTC).isoformat(timespec="seconds")
         try:
             self._write(TrustRecord(kind, name, digest, since))
@@ -139,7 +147,7 @@ class Store:
             Path(part).unlink(missing_ok=True)
             raise
 
-    def remove(self, kind: Literal["path", "host"], name: str) -> bool:
+    def remove(self, kind: Kind, name: str) -> bool:
         """Forget a record; say whether there was one."""
         self._refuse_others()
         try:

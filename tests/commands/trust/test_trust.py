@@ -12,6 +12,10 @@ import pytest
 
 from tests.projects import FILES, LLAMA, VERSION, git, write_tree
 from vpatch.checkpoint import tokenizer
+from vpatch.commands.bench import sides
+from vpatch.commands.proofs import recipe as proofs_recipe
+from vpatch.commands.proofs import releases, usecase
+from vpatch.commands.smoke import usecase as smoke_usecase
 from vpatch.commands.smoke.request import smoke_plan_of
 from vpatch.errors import VpatchError
 from vpatch.harness.models import given
@@ -59,7 +63,7 @@ def test_status_shows_the_rest_and_says_what_needs_trust(cloned):
     run = cloned.run("status", "--vllm", VERSION, code=1)
     assert not cloned.ran.exists()
     assert re.search("needed +name-proj", run.out)
-    assert re.search("untrusted +slow-mode .*its code is not run: you did not trust it", run.out)
+    assert re.search("untrusted +slow-mode .*nothing of it runs: you did not trust it", run.out)
     assert "next: read every file there, then: vpatch trust patches/slow-mode" in run.out
     many = cloned.run("status", "--vllm", f"{VERSION},0.51", code=1)
     assert many.out.count("vpatch trust patches/slow-mode") == 1  # for both versions
@@ -148,7 +152,7 @@ def test_the_option_for_ci(cloned):
 
 
 def test_show_records_nothing(cloned):
-    run = cloned.run("trust", "--show")
+    run = cloned.run("trust", "--dry-run")
     assert "nothing was recorded" in run.out
     assert "not trusted" in run.out
     assert states(cloned)["slow-mode"] == "untrusted"
@@ -190,6 +194,62 @@ def test_a_symlinked_project_is_the_same_place(cloned):
     assert "untrusted" not in found.out
 
 
+def test_a_folder_of_ones_own_is_asked_for_once(cloned):
+    run = cloned.run("trust", "--folder", "patches")
+    assert f"trusted  all that is ever in {cloned.patches}\n1 recorded in " in run.out
+    for text in ("a", "b"):
+        (cloned.patches / "slow-mode" / "notes.txt").write_text(text)
+        assert states(cloned, code=0)["slow-mode"] == "needed"
+    # What comes later is trusted too; the recipe beside the folder is not.
+    cloned.patch("longer-mode", EDIT)
+    (cloned.patches / "longer-mode" / "codemod.py").write_text(CODEMOD.format(ran="/dev/null"))
+    assert states(cloned, code=None)["longer-mode"] != "untrusted"
+    assert f"folder  {cloned.patches}  since" in cloned.run("trust", "--list").out
+    (record,) = cloned.run("trust", "--list", "--json").json["records"]
+    assert (record["kind"], record["digest"]) == ("folder", "")
+
+
+def test_a_folder_is_revoked_as_a_whole(cloned):
+    cloned.run("trust", "--folder")
+    run = cloned.run("trust", "--revoke", "patches/slow-mode", code=2)
+    assert run.codes == ("trust.still-trusted",)
+    assert f"vpatch trust --revoke {cloned.folder}" in run.err
+    assert f"not trusted any more  {cloned.folder}\n" in cloned.run("trust", "--revoke").out
+    assert states(cloned)["slow-mode"] == "untrusted"
+
+
+def test_a_folder_that_would_be_trusted_is_shown(cloned):
+    run = cloned.run("trust", "--folder", "--dry-run")
+    assert f"would be trusted  all that is ever in {cloned.folder}\n" in run.out
+    assert cloned.run("trust", "--folder", "--json").json["folders"] == [str(cloned.folder)]
+    cloned.run("trust", "--revoke")
+    assert "nothing is trusted" in cloned.run("trust", "--list").out
+
+
+def test_a_folder_that_everybody_writes_to_is_not_trusted(cloned):
+    cloned.folder.chmod(0o777)
+    assert cloned.run("trust", "--folder", code=2).codes == ("trust.unsafe-folder",)
+    file = "patches/slow-mode/codemod.py"
+    assert "is not a folder" in cloned.run("trust", "--folder", "patches", file, code=2).err
+    for option in ("--list", "--revoke"):
+        assert "no effect" in cloned.run("trust", "--folder", option, code=2).err
+    assert "nothing is trusted" in cloned.run("trust", "--list").out
+
+
+def test_what_the_user_just_wrote_is_trusted(empty):
+    empty.run("new", "mine")
+    assert empty.run("trust", "--dry-run").out.startswith("trusted")
+    (empty.patches / "mine" / "test_it.py").write_text("")
+    assert empty.run("trust", "--dry-run").out.startswith("changed")
+
+
+def test_the_record_of_shapes_changes_no_trust(project):
+    project.run("trust")
+    project.run("test", "name-proj", "--record", "--vllm", VERSION, code=None)
+    assert (project.patches / "name-proj" / "shapes.json").exists()
+    assert project.run("trust", "--dry-run", "patches/name-proj").out.startswith("trusted")
+
+
 def test_hosts(cloned):
     cloned.run("trust", "--host", "https://git.example.com/api/v3")
     assert "host  git.example.com" in cloned.run("trust", "--list").out
@@ -201,7 +261,7 @@ def test_hosts(cloned):
 def test_a_file_name_cannot_write_to_the_terminal(cloned):
     for name in ("a\x1b[2Kb.py", "a\n  0123456789ab  other.py"):
         (cloned.patches / "slow-mode" / name).write_text("")
-    run = cloned.run("trust", "--show")
+    run = cloned.run("trust", "--dry-run")
     assert "\x1b" not in run.out
     assert "'a\\x1b[2Kb.py'" in run.out
     assert "'a\\n  0123456789ab  other.py'" in run.out
@@ -274,17 +334,40 @@ def test_hooks_of_a_targets_repository_run_with_trust_alone(targeted):
     assert targeted.ran.exists()
 
 
-def test_engines_run_nothing_that_is_not_trusted(proven):
-    """What a patch inserts runs in an engine, and so does its test."""
+def must_not_begin(*_, **__):
+    raise AssertionError("trust was not looked at first")
+
+
+@pytest.mark.parametrize("options", [(), ("--vllm", VERSION), ("--recipe", "small")])
+def test_engines_run_nothing_that_is_not_trusted(proven, monkeypatch, options):
+    """What a patch inserts runs in an engine, and so does its test. To plan it takes a while."""
     proven.trusting = False
-    run = proven.run("test", "--engine", sys.executable, "name-proj", code=1)
+    (proven.folder / "recipes").mkdir(exist_ok=True)
+    recipe = f"vllm: {VERSION}\npatches: [name-proj]\n"
+    (proven.folder / "recipes" / "small.yaml").write_text(recipe)
+    for module in (usecase, releases):
+        monkeypatch.setattr(module, "proof_plans", must_not_begin)
+        monkeypatch.setattr(module, "open_engine", must_not_begin)
+    monkeypatch.setattr(proofs_recipe, "planned", must_not_begin)
+    run = proven.run("test", "--engine", sys.executable, "name-proj", *options, code=1)
     assert "vpatch trust patches/name-proj" in run.err
+
+
+@pytest.mark.parametrize("command", ["smoke", "bench"])
+def test_trust_is_looked_at_before_a_checkpoint(smoked, monkeypatch, command):
+    """Of one that is not there, the Hub is asked."""
+    smoked.trusting = False
+    for module in (smoke_usecase, sides):
+        monkeypatch.setattr(module, "refuse_missing", must_not_begin)
+    smoked.run("trust", "recipes/vllm-0.50.yaml")
+    run = smoked.run(command, "--vllm", "0.50", "--engine", sys.executable, code=1)
+    assert "vpatch trust patches/strength" in run.err
 
 
 def test_smoke_runs_nothing_that_is_not_trusted(smoked):
     smoked.trusting = False
     run = smoked.run("smoke", "--vllm", "0.50", "--engine", sys.executable, code=1)
-    assert "vpatch trust recipes/vllm-0.50.yaml" in run.err
+    assert "vpatch trust patches/strength recipes/vllm-0.50.yaml" in run.err
     smoked.run("trust", "recipes/vllm-0.50.yaml")
     run = smoked.run("smoke", "--vllm", "0.50", "--engine", sys.executable, code=1)
     assert "vpatch trust patches/strength" in run.err

@@ -22,10 +22,11 @@ class TrustedPathOutput(OutputModel):
 class TrustRecordOutput(OutputModel):
     """A decision of the user."""
 
-    kind: Literal["path", "host"]
+    kind: Literal["path", "folder", "host"]
+    """`path` is a patch or a file as it was, `folder` is all that is ever in a folder."""
     name: str
     digest: str
-    """Empty for a host."""
+    """Empty for a host and for a folder."""
     since: str
 
 
@@ -33,8 +34,10 @@ class TrustOutput(OutputModel):
     """The result of `vpatch trust`."""
 
     paths: list[TrustedPathOutput]
-    """What was trusted, or with `--show` what would be."""
+    """What was trusted, or with `--dry-run` what would be."""
+    folders: list[Path]
+    """With `--folder`, the folders that were trusted for good, or with `--dry-run` would be."""
     hosts: list[str]
-    """The hosts that were trusted, or with `--show` would be."""
+    """The hosts that were trusted, or with `--dry-run` would be."""
     records: list[TrustRecordOutput]
     """With `--list` all that the user trusts; with `--revoke` what is not trusted any more."""

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import shlex
+import stat
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from vpatch.errors import UsageError
+from vpatch.errors import BadValueError, UsageError
 from vpatch.library.catalog import find_library
 from vpatch.library.patch import DECLARATION
 from vpatch.trust.store import content_of
@@ -45,14 +47,56 @@ def trust_paths(
     return trusted
 
 
+def trust_folders(store: Store, paths: Sequence[Path], *, record: bool) -> list[Path]:
+    """Return the real folders of paths; with `record`, trust all that is ever in them.
+
+    Raises:
+        UsageError: a path is not a folder, or everybody can write to it, and nothing was recorded.
+        VpatchError: a record cannot be written.
+    """
+    folders = list(dict.fromkeys(path.resolve() for path in paths))
+    for folder in folders:
+        status = folder.stat()
+        if not stat.S_ISDIR(status.st_mode):
+            raise BadValueError(
+                "is not a folder, so --folder cannot trust it",
+                where=str(folder),
+                hint="name a folder, or leave out --folder",
+            )
+        if status.st_mode & stat.S_IWOTH:
+            raise UsageError(
+                "everybody on this machine can write to this folder, so vpatch does not trust it",
+                where=str(folder),
+                hint=f"name a folder in it, or: chmod o-w {shlex.quote(str(folder))}",
+                code="trust.unsafe-folder",
+            )
+    for folder in folders if record else ():
+        store.add("folder", str(folder), "")
+    return folders
+
+
 def revoke_trust(store: Store, paths: Sequence[Path], hosts: Sequence[str]) -> list[TrustRecord]:
-    """Remove all records of some hosts and of what lies in some folders; return them."""
+    """Remove all records of some hosts and of what lies in some folders; return them.
+
+    Raises:
+        UsageError: a path would still be trusted, as it lies in a folder that is.
+    """
     roots = [path.resolve() for path in paths]
+    for record in store:
+        folder = Path(record.name)
+        inside = [root for root in roots if root.is_relative_to(folder)]
+        if record.kind == "folder" and inside and folder not in inside:
+            raise UsageError(
+                f"you trust all that is ever in {folder}",
+                where=str(inside[0]),
+                hint=f"take that back: vpatch trust --revoke {shlex.quote(str(folder))}",
+                code="trust.still-trusted",
+            )
     gone = [
         record
         for record in store
         if (record.kind == "host" and record.name in hosts)
-        or (record.kind == "path" and any(Path(record.name).is_relative_to(r) for r in roots))
+        or (record.kind != "host" and any(Path(record.name).is_relative_to(r) for r in roots))
     ]
     for record in gone:
         store.remove(record.kind, record.name)
