@@ -64,6 +64,7 @@ if TYPE_CHECKING:
     from vpatch.commands.proofs.style import Style
     from vpatch.commands.proofs.usecase import ProvenTest
     from vpatch.commands.smoke.usecase import SmokeOptions, SmokeResult
+    from vpatch.commands.source.usecase import SourceCheckout
     from vpatch.commands.upstream.status_usecase import UpstreamStatus
     from vpatch.image.verify import Verified
     from vpatch.workspace.examples import ExampleResult
@@ -87,6 +88,7 @@ _LATER = {
     "vpatch.commands.proofs.style": ("Style",),
     "vpatch.commands.proofs.usecase": ("ProvenTest",),
     "vpatch.commands.smoke.usecase": ("SmokeOptions", "SmokeResult"),
+    "vpatch.commands.source.usecase": ("SourceCheckout",),
     "vpatch.commands.upstream.status_usecase": ("UpstreamStatus",),
     "vpatch.image.verify": ("Verified",),
     "vpatch.workspace.examples": ("ExampleResult",),
@@ -125,6 +127,7 @@ __all__ = [
     "RequestFields",
     "SmokeOptions",
     "SmokeResult",
+    "SourceCheckout",
     "State",
     "Style",
     "UnavailableError",
@@ -158,6 +161,7 @@ __all__ = [
     "run_tests_on_recipe",
     "run_tests_on_releases",
     "smoke",
+    "source",
     "status",
     "uninstall",
     "upstream_status",
@@ -187,10 +191,12 @@ class RequestFields(TypedDict, total=False):
             always a folder.
         recipe: a recipe, by name or file.
         trees: a list of further trees, such as `vllm-ascend==0.23.0`.
-        patches: a list of ids; by default those of the recipe, or all but those on request.
+        patches: a list of ids; by default those of the recipe, or all but those on request: the
+            project's, or the library's if the project has none.
         strict: what writes or runs something refuses a patch whose code is not that of a release on
             record; a recipe may say so.
         security: `all` for every backport of a security fix that the code needs, too.
+        library: the library's patches too, in a project that has its own.
     """
 
     vllm: str | Path | None
@@ -199,6 +205,7 @@ class RequestFields(TypedDict, total=False):
     patches: Iterable[str]
     strict: bool
     security: Literal["all"] | None
+    library: bool
 
 
 def open_context(
@@ -269,8 +276,10 @@ def status(
         **fields: `recipe`, `patches` and the others of `RequestFields`.
 
     Returns:
-        A plan for each tree. Its decisions have a state, a reason, and findings with lines of the
-        pristine files. `new_shape` says that a patch is not on record for exactly this code.
+        A plan for each tree. Its decisions have a state, a reason, and the names of the files that
+        they would change. Those that stop an apply have findings with lines of the pristine files;
+        for the changes themselves, see `plan`. `sureness` says how sure a state is: `on record`,
+        `known shape`, `changed around`, or `new shape`.
 
     Raises:
         UsageError: a version, a recipe or a patch is not there, or a string is in place of a list.
@@ -283,7 +292,8 @@ def status(
     """
     asked = _request(request, fields)
     every = [asked.vllm, *map(_version, versions)]
-    rows = _status.status(context, list(filter(None, every)) or [None], asked, located=True)
+    chosen: list[str | None] = [*filter(None, every)]
+    rows = _status.status(context, chosen or [None], asked, findings_for="stopping")
     return [row.plan for row in rows]
 
 
@@ -588,6 +598,38 @@ def verify_env(context: Context, python: Path | str | None = None) -> VerifiedEn
     return verifying.verify_env(context, _python(python))
 
 
+def source(
+    context: Context,
+    folder: Path | str,
+    vllm: str | Path | None = None,
+    *,
+    tree: str | None = None,
+) -> SourceCheckout:
+    """Write the plain source of a vLLM to a new or empty folder, as a git checkout to edit.
+
+    `import_patches` makes a patch of the edits, and knows which release they are for.
+
+    Args:
+        context: from `open_context`.
+        folder: the folder to write.
+        vllm: a release of vLLM, a folder, or URL@REF.
+        tree: a plugin or a library in its place, such as `NAME==VERSION`.
+
+    Returns:
+        The folder, and what it is a checkout of. `outcome` says whether it was there already.
+
+    Raises:
+        UsageError: the folder holds something else, or no source is named.
+        VpatchError: it is such a checkout, and was changed or is of another source; or the source
+            cannot be read.
+    """
+    from vpatch.commands.source import usecase
+
+    root = Path(os.path.relpath(context.project.folder))
+    spec = _selection.one_tree(_version(vllm), tree, root, "source")
+    return usecase.check_out_source(context, spec, Path(folder))
+
+
 def import_patches(
     context: Context, request: ImportRequest, *, output_dir: Path | str | None = None
 ) -> list[ImportedPatch]:
@@ -696,23 +738,26 @@ def audit(context: Context, request: AuditRequest) -> AuditResult:
     return usecase.audit(context, request)
 
 
-def audit_document(result: AuditResult, form: str) -> str:
+def audit_document(result: AuditResult, form: str, *, author: str | None = None) -> str:
     """Return an audit as a document for scanners.
 
     Args:
         result: from `audit`.
-        form: `openvex`, `cyclonedx` or `sarif`.
+        form: `openvex`, `cyclonedx`, `sarif` or `markdown`.
+        author: who answers for a VEX document: `NAME` or `NAME <ADDRESS>`. The other two have none.
 
     Returns:
         The text of the document, dated now.
 
     Raises:
-        UsageError: there is no such form.
+        UsageError: there is no such form, or `author` is not a name.
         UnavailableError: the extra `audit` is not installed, which CycloneDX needs.
     """
     from vpatch.commands.audit import documents
+    from vpatch.commands.audit.author import Author
 
-    return documents.document_of(result, form)
+    who = None if author is None else Author.parse(author)
+    return documents.document_of(result, form, author=who)
 
 
 def upstream_status(

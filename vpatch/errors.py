@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, TypeVar
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
+# Where the hints of two errors are compared, the place of each.
+_PLACE = "\0"
 _In = TypeVar("_In")
 _Out = TypeVar("_Out")
 
@@ -138,6 +140,28 @@ def collect(make: Callable[[_In], _Out], items: Iterable[_In]) -> list[_Out]:
 def distinct(errors: Iterable[VpatchError]) -> list[VpatchError]:
     """Return errors in their order, and each of those that say the same once."""
     return list({str(error): error for error in errors}.values())
+
+
+def by_cause(errors: Sequence[VpatchError]) -> list[VpatchError]:
+    """Return errors in their order, and those with one cause at several places as one of them.
+
+    The place may be in the hint: it is left out to compare them.
+    """
+    groups: dict[tuple[str, ...], list[VpatchError]] = {}
+    for error in errors:
+        where, hint = error.where or "", error.hint or ""
+        key = (error.code, error.what, hint.replace(where, _PLACE) if where else hint)
+        groups.setdefault(key if where else (*key, str(len(groups))), []).append(error)
+    return [group[0] if len(group) == 1 else _joined(group) for group in groups.values()]
+
+
+def _joined(errors: Sequence[VpatchError]) -> VpatchError:
+    first = errors[0]
+    places = list(dict.fromkeys(str(error.where) for error in errors))
+    hint = first.hint and first.hint.replace(str(first.where), " ".join(places))
+    joined = VpatchError(first.what, where=", ".join(places), hint=hint, code=first.code)
+    joined.__cause__ = first.__cause__
+    return joined
 
 
 def combine(errors: Sequence[VpatchError]) -> VpatchError:

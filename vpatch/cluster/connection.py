@@ -41,7 +41,7 @@ def connected(typed: str) -> Iterator[RayCluster]:
         ClusterError: no cluster answers there, or it has another Ray.
     """
     address = address_of(typed)
-    require("ray", "`--on`")
+    require("ray", "`--cluster`")
     import ray  # noqa: PLC0415 - of the extra `ray`
 
     with ExitStack() as stack:
@@ -70,7 +70,7 @@ def address_of(typed: str) -> str:
         shown = redact(typed).rpartition("@")[2]
         raise UsageError(
             f"{shown} is not an address of a cluster",
-            where="--on",
+            where="--cluster",
             hint="give ray://HOST, HOST:PORT, auto, or local",
             code="cluster.bad-address",
         )
@@ -110,13 +110,13 @@ def _refuse_foreign() -> None:
                 raise ClusterError(
                     "another user of this machine started a cluster, and it could run code as you",
                     where=str(place),
-                    hint="give its address if you trust it: --on HOST:PORT",
+                    hint="give its address if you trust it: --cluster HOST:PORT",
                     code="cluster.of-another-user",
                 )
 
 
 def _no_cluster(address: str, error: Exception) -> ClusterError:
-    hint = "start one (ray start --head), or give --on ray://HOST, --on HOST:PORT or --on local"
+    hint = "start one (ray start --head), or give --cluster ray://HOST, HOST:PORT or local"
     return ClusterError(
         f"no Ray cluster answers: {_first(error)}",
         where=address,

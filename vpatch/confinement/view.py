@@ -70,7 +70,8 @@ def mounts(places: Sequence[Path], scratch: Path, seen_at: Path) -> list[str]:
         what = f"hides {hidden[0]}" if hidden else "has .. in it"
         raise BadValueError(
             f"the release cannot be shown at {seen_at}: it {what}",
-            hint="give --at a folder of its own, such as /usr/local/lib/python3.12/dist-packages",
+            hint="give --sandbox-path a folder of its own, such as "
+            "/usr/local/lib/python3.12/dist-packages",
         )
     # A link above it is a link in the sandbox, too.
     is_shown = any(seen_at.is_relative_to(path) for path in places)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import re
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -98,6 +100,24 @@ def _claim(
 def dated(title: str) -> str:
     """Return a title with the time, to the second."""
     return f"{title}-{datetime.now(UTC):%Y%m%d-%H%M%S}"
+
+
+def refuse_unwritable(root: Path) -> None:
+    """Refuse a folder for evidence that cannot be written, before anything takes time.
+
+    Raises:
+        VpatchError: nothing can be written there.
+    """
+    existing = next(one for one in (root, *root.absolute().parents) if one.exists())
+    if existing.is_dir() and os.access(existing, os.W_OK | os.X_OK):
+        return
+    number = errno.EACCES if existing.is_dir() else errno.ENOTDIR
+    raise cannot_write(
+        "evidence",
+        OSError(number, os.strerror(number)),
+        where=str(root),
+        hint="name another folder with --evidence-dir",
+    )
 
 
 def refuse_name(root: Path, name: str, what: str) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from vpatch.git.command import (
     BASE_BRANCH,
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from vpatch.git.command import FoundRepository, Repository
 
 PATCHED_BRANCH = "vpatch"
+NEW = -1
 _SECONDS = 2 * 10**9
 _DIFF_OPTIONS = [
     *["--no-color", "--no-ext-diff", "--no-textconv", "--no-renames", "--full-index"],
@@ -38,6 +39,17 @@ class NewCommit:
 
     message: str
     files: Mapping[str, bytes | None]
+
+
+class ChangedPath(NamedTuple):
+    """A path that is not as in a commit, with its modes in git; 0 means no file.
+
+    `NEW` is the mode of a file that git does not know.
+    """
+
+    path: str
+    before: int
+    after: int
 
 
 def create_checkout(folder: Path, base: Path, commit: str, ignored: Sequence[str]) -> None:
@@ -143,6 +155,26 @@ def changed_files(repo: Repository) -> list[str]:
         "--no-renames", "--ignore-submodules=all",
     )  # fmt: skip
     return sorted(os.fsdecode(entry[3:]) for entry in listed.split(b"\0")[:-1])
+
+
+def changed_paths(repo: Repository, commit: str) -> list[ChangedPath]:
+    """Return what the work tree has otherwise than a commit, with files that git does not know.
+
+    Files that git is told to ignore, or not to look at, are left out.
+    """
+    raw = run(
+        repo, "--no-optional-locks", "diff", "--raw", "-z", "--no-renames", "--no-ext-diff",
+        "--ignore-submodules=all", commit, "--",
+    )  # fmt: skip
+    facts, paths = raw.split(b"\0")[:-1:2], raw.split(b"\0")[1::2]
+    changed = {
+        os.fsdecode(path): (int(modes[0][1:], 8), int(modes[1], 8))
+        for modes, path in zip((one.split() for one in facts), paths, strict=True)
+    }
+    for path in list_paths(repo, "ls-files", "--others", "--exclude-standard"):
+        # git does not know a file any more that the commit has, if somebody removed it there.
+        changed[path] = (changed.get(path, (0, 0))[0], NEW)
+    return [ChangedPath(path, before, after) for path, (before, after) in sorted(changed.items())]
 
 
 def submodules(repo: Repository) -> list[str]:

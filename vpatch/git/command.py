@@ -29,7 +29,7 @@ EXACT_BYTES = "* -text -eol -ident -filter -working-tree-encoding\n"
 
 _UNQUOTED = re.compile(rb'[\x00-\x1f\x7f"\\]')
 _WHO = "vpatch"
-_EMAIL = "vpatch@localhost"
+VPATCH_EMAIL = "vpatch@localhost"
 _EPOCH = 1577836800  # 2020-01-01T00:00:00Z
 # For a remote: no program of the repository's runs, and a connection that is silent for a minute is
 # given up.
@@ -87,7 +87,11 @@ def _pinned_values() -> dict[str, str]:
         "TZ": "UTC",
     }
     for role in ("AUTHOR", "COMMITTER"):
-        values |= {f"GIT_{role}_NAME": _WHO, f"GIT_{role}_EMAIL": _EMAIL, f"GIT_{role}_DATE": date}
+        values |= {
+            f"GIT_{role}_NAME": _WHO,
+            f"GIT_{role}_EMAIL": VPATCH_EMAIL,
+            f"GIT_{role}_DATE": date,
+        }
     for number, (key, value) in enumerate(_PINNED_CONFIG.items()):
         values |= {f"GIT_CONFIG_KEY_{number}": key, f"GIT_CONFIG_VALUE_{number}": value}
     return values
@@ -263,7 +267,7 @@ def create_base_repository(dest: Path, files: Iterable[SourceFile], message: str
 
 def base_identity() -> str:
     """The author and the committer of every commit that vpatch makes, with the time."""
-    return f"{_WHO} <{_EMAIL}> {_EPOCH} +0000"
+    return f"{_WHO} <{VPATCH_EMAIL}> {_EPOCH} +0000"
 
 
 def _write_import_stream(stream: BinaryIO, files: Iterable[SourceFile], message: str) -> None:

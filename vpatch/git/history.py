@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from vpatch.errors import UsageError
-from vpatch.git.command import run
+from vpatch.git.command import VPATCH_EMAIL, run
 from vpatch.git.errors import GitError
 from vpatch.git.found import opened_source
 
@@ -55,6 +55,41 @@ def commits_of_range(folder: Path, commits: str) -> list[CommitText]:
             diff = run(repo, "diff-tree", "--root", "--no-commit-id", "-r", *_DIFF, commit)
             texts.append(CommitText(commit, tuple(parents), message, diff))
         return texts
+
+
+def authors_since_base(folder: Path) -> frozenset[str] | None:
+    """Return the addresses of who committed on top of a tree that vpatch committed.
+
+    None of a folder in any other repository, or in none.
+    """
+    with opened_source(folder) as repo:
+        if repo is None:
+            return None
+        try:
+            listed = run(repo, "log", "--format=%ae %ce|%P", "HEAD", "--")
+        except GitError:
+            return None  # nothing is committed
+    authors: set[str] = set()
+    for line in listed.decode(errors="replace").splitlines():
+        who, _, parents = line.rpartition("|")
+        addresses = {*who.split()}
+        if parents:
+            authors |= addresses
+        elif addresses != {VPATCH_EMAIL}:
+            return None
+    return frozenset(authors)
+
+
+def is_committed(path: Path) -> bool:
+    """Whether the last commit of a repository has a file, or files of a folder."""
+    with opened_source(path if path.is_dir() else path.absolute().parent) as repo:
+        if repo is None or repo.work_tree is None:
+            return False
+        below = path.resolve().relative_to(repo.work_tree.resolve()).as_posix()
+        try:
+            return bool(run(repo, "ls-tree", "HEAD", "--", below))
+        except GitError:
+            return False  # nothing is committed
 
 
 def _wrong(what: str, folder: Path, hint: str) -> UsageError:

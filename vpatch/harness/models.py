@@ -108,9 +108,8 @@ def prepare(
         return PreparedModel(name, folder, where, digest_of_checkpoint(folder, memory))
     kind = str(model.synthetic)
     folder = workdir / name
-    script = _SCRIPTS.get(kind, "tiny_mtp.py")
     log = workdir / f"{name}.log"
-    command: list[str | Path] = [sandbox.python, PAYLOAD / script, folder, kind]
+    command: list[str | Path] = [sandbox.python, writer_of(kind), folder, kind]
     ended = run_in(sandbox, command, workdir=workdir, log=log, timeout=_MAKING_SECONDS)
     if ended.code != 0:
         raise UnavailableError(
@@ -121,6 +120,11 @@ def prepare(
         )
     digest = digest_of_checkpoint(folder, None)
     return PreparedModel(name, folder, f"synthetic: {kind}", digest, acceptance_of(model))
+
+
+def writer_of(kind: str) -> Path:
+    """Return the script that writes a synthetic checkpoint: `PYTHON SCRIPT FOLDER KIND`."""
+    return PAYLOAD / _SCRIPTS.get(kind, "tiny_mtp.py")
 
 
 def acceptance_of(model: Model) -> str | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import os
+import re
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 SECURITY = "security"
 # How many names a message lists; more would hide the rest of it.
 _LISTED = 8
+_RELEASE = re.compile(r"\d+\.\d+(\.\d+)?")
 
 
 @dataclass(frozen=True)
@@ -59,6 +61,26 @@ class Library:
     def usual(self) -> list[str]:
         """The ids of the patches that are not backports of security fixes, in order."""
         return sorted(self.patches.keys() - self.security)
+
+    @cached_property
+    def in_project(self) -> list[str]:
+        """The ids of the patches that lie in the project, in order, if any of them is its own.
+
+        vpatch's checkout has copies of the library's alone.
+        """
+        patches = sorted(self.patches.items()) if self.own else []
+        return [name for name, folder in patches if not came_along("patches", folder)]
+
+    @property
+    def of_project(self) -> list[str]:
+        """The same without backports of security fixes."""
+        return [name for name in self.in_project if name not in self.security]
+
+    @property
+    def own_recipes(self) -> dict[str, Path]:
+        """The recipes that did not come with vpatch."""
+        recipes = self.recipes.items()
+        return {name: path for name, path in recipes if not came_along("recipes", path)}
 
     @cached_property
     def _patches_read(self) -> dict[str, Patch]:
@@ -169,7 +191,10 @@ class Library:
         path = Path(name)
         if path.suffix in {".yaml", ".yml"} and path.is_file():
             return path
-        raise _unknown("recipe", name, self.recipes)
+        error = _unknown("recipe", name, self.recipes)
+        if release := _RELEASE.search(name):
+            error.hint = f"{error.hint} For the release without a recipe: --vllm {release[0]}"
+        raise error
 
     @property
     def code(self) -> list[Path]:
@@ -179,7 +204,7 @@ class Library:
             path
             for kind, paths in kinds.items()
             for path in paths.values()
-            if not path.is_relative_to(installed(kind))
+            if not came_along(kind, path)
         ]
 
     def target(self, name: str) -> Path:
@@ -273,6 +298,17 @@ def installed(kind: str) -> Path:
     package = Path(__file__).resolve().parents[1]
     inside = package / "data" / kind
     return inside if inside.is_dir() else package.parent / kind
+
+
+def came_along(kind: str, path: Path) -> bool:
+    """Whether something lies in the library's own folder, and not in a project."""
+    return path.is_relative_to(installed(kind))
+
+
+def root_of(folder: Path) -> Path:
+    """Return the folder of patches that a patch's folder lies in."""
+    root = folder.parent
+    return root.parent if root.name == SECURITY else root
 
 
 def is_installed(folder: Path) -> bool:

@@ -58,6 +58,17 @@ class KnownShape(_Recorded):
     """The patch's examples that have the same code at the places that the patch edits."""
 
 
+class Surrounding(_Recorded):
+    """Where code around what a patch reads means the same. Releases have spaces between them."""
+
+    releases: str = ""
+    patched: str = ""
+    """The releases that have it once the patch is applied."""
+
+    def has(self, release: str, *, patched: bool) -> bool:
+        return release in (self.patched if patched else self.releases).split()
+
+
 class BehaviourOnRelease(_Recorded):
     """What one behaviour test showed in an engine with one release."""
 
@@ -88,6 +99,8 @@ class BehaviourInRecipe(_Recorded):
     """The state of the patch in what the recipe makes."""
     code: str
     """A digest of the definitions that the patch reads there."""
+    around: str | None = None
+    """A digest of the definitions around these; None where none was recorded."""
     patch_digest: str
     test_digest: str | None = None
 
@@ -99,10 +112,30 @@ class Shapes(_Recorded):
     patch_digest: str
     """The digest of the patch that the shapes were read with."""
     shapes: dict[str, tuple[KnownShape, ...]] = {}
+    archives: dict[str, dict[_Release, str]] = {}
+    """The digests of the archives that were read, by release."""
+    surroundings: dict[str, dict[_Key, dict[str, Surrounding]]] = {}
+    """`PATH::QUALIFIED.NAME` of each definition around these, and a digest of what it means."""
     behaviour: dict[str, dict[_Release, tuple[BehaviourOnRelease, ...]]] = {}
     """By release, then one entry for each behaviour test."""
     in_recipes: dict[str, dict[_Release, tuple[BehaviourInRecipe, ...]]] = {}
     """The same for what recipes make of releases, where the code is not that of the patch alone."""
+
+    def surroundings_in(
+        self, tree: str, release: str, *, patched: bool = False
+    ) -> dict[str, str] | None:
+        """Return the definitions around what the patch reads in a release, with digests.
+
+        With `patched`, those in what the patch makes of the release. None where none are recorded.
+        """
+        if release not in self.archives.get(tree, {}):
+            return None
+        return {
+            key: digest
+            for key, digests in self.surroundings.get(tree, {}).items()
+            for digest, surrounding in digests.items()
+            if surrounding.has(release, patched=patched)
+        }
 
 
 def read_shapes(folder: Path) -> Shapes | None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from packaging.specifiers import SpecifierSet
 
 from vpatch.checkpoint.report import ReleaseRow
-from vpatch.checkpoint.support import FILES, support_of
+from vpatch.checkpoint.support import files_of, support_of
 from vpatch.errors import UsageError
 from vpatch.source.spec import parse_vllm
 from vpatch.workspace.context import exact_release
@@ -44,8 +44,7 @@ def on_releases(
     rows = []
     for version in versions:
         with context.tree(parse_vllm(version)) as tree:
-            there = set(tree.paths())
-            files = {path: tree.read(path) for path in FILES if path in there}
+            files = files_of(tree)
         support = support_of(inspection, files, version)
         wanted = (
             patch for patch, claim in claims.items() if claim and version in SpecifierSet(claim)

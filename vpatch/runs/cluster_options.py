@@ -64,8 +64,8 @@ class RunOptions:
             idle = [name for name in names if getattr(self, name) != getattr(RunOptions, name)]
             if idle:
                 raise UnusedOptionError(
-                    f"--{' and --'.join(idle)} would have no effect without --on",
-                    hint="give --on ADDRESS, or leave it out",
+                    f"--{' and --'.join(idle)} would have no effect without --cluster",
+                    hint="give --cluster ADDRESS, or leave it out",
                 )
             return Here(self.engine)
         why = None if self.storage is None else _unfit_storage(self.storage)
@@ -80,7 +80,7 @@ class RunOptions:
         for name, value in alone.items():
             if value is not None:
                 raise ConflictingOptionsError(
-                    f"--{name} and --on exclude each other",
+                    f"--{name} and --cluster exclude each other",
                     hint="nodes start engines of their own: give --engine or --image",
                 )
         return OnCluster(self.on, self.engine, self.image, self.attempts, self.resume, self.storage)

@@ -116,7 +116,7 @@ class RecipeMatrix:
             raise MissingOptionError(
                 "this machine can run no point of the matrix:\n    " + "\n    ".join(notes),
                 where=self.positions.where(["matrix"]),
-                hint="give --on ADDRESS, or run it on a machine that has what the matrix needs",
+                hint="give --cluster ADDRESS, or use a machine that has what the matrix needs",
             )
         for note in notes:
             progress.note(note)

@@ -12,7 +12,7 @@ _AUDIT = ("cyclonedx", "packageurl")
 EXTRAS = {
     "engine": _ENGINE,
     "image": ("docker", *_AUDIT),
-    "bench": ("jinja2", "matplotlib", "numpy", "scipy", *_ENGINE),
+    "bench": ("jinja2", *_ENGINE),
     "bump": ("jinja2",),
     "upstream": ("github", "pre_commit"),
     "checkpoint": ("ml_dtypes", "numpy"),

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 SHOWN = {"shown": True}
 
 _LEVELS = (logging.WARNING, logging.INFO, logging.DEBUG)
-# Libraries tell too much of the rest: whole answers of GitHub, each font of matplotlib.
+# Libraries tell too much of the rest, such as whole answers of GitHub.
 _TALKATIVE = ("vpatch", "urllib3")
 _LINE = "%(levelname)s %(name)s: %(message)s"
 _log = logging.getLogger(__name__)

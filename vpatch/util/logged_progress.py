@@ -41,6 +41,9 @@ class _LoggedTask:
     def advance(self, amount: int) -> None:
         self.shown.advance(amount)
 
+    def describe(self, item: str) -> None:
+        self.shown.describe(item)
+
     def done(self) -> None:
         self.shown.done()
         _log.info("%s: %.2f s", self.what, time.monotonic() - self.begun)

@@ -15,21 +15,61 @@ if TYPE_CHECKING:
 
 # Their versions decide what is read and what is made.
 _USED = ("libcst", "packaging", "pydantic", "pydantic_core", "pyflakes", "ruamel_yaml")
+# What decides: these folders, and what they use of others to do so.
+DECIDING = (
+    *("codemods/", "declare/", "planning/"),
+    *("library/loading.py", "library/patch.py"),
+    *("source/memory.py", "source/searched.py", "source/tree.py", "source/word_index.py"),
+    *("util/matching.py", "util/nearest_lines.py", "util/plural.py", "util/versions.py"),
+    "util/words.py",
+)
+# What only keeps decisions, or tells of them.
+_NOT_DECIDING = tuple(
+    f"planning/{name}.py"
+    for name in ("kept_decisions", "plan_cache", "proven", "recorded_plan", "telling")
+)
 _INSTALLED = re.compile(r"(.+?)-([^-]+)(?:-.*)?\.(?:dist|egg)-info")
 
 
 @cache
 def code_digest() -> str:
     """Return a digest of vpatch itself, the libraries by which it decides, and Python."""
-    used = ", ".join(f"{name} {version}" for name, version in _versions().items())
-    # pyflakes takes further names from the environment.
-    names = os.environ.get("PYFLAKES_BUILTINS", "")
-    digest = hashlib.sha256(f"{sys.version} {sys.flags.optimize} {used} {names}".encode())
+    digest = hashlib.sha256(f"{sys.version} {_used()}".encode())
     package = str(Path(__file__).parents[1])
     for path in _sources(package):
         with open(path, "rb", buffering=0) as file:  # noqa: PTH123 - pathlib takes twice as long
             digest.update(f"{path.removeprefix(package)}\0".encode() + file.read())
     return digest.hexdigest()
+
+
+@cache
+def content_digest() -> str:
+    """Return a digest of what decides, the libraries by which it does, and Python's minor version.
+
+    What is known of the content of a file holds while it stays: an edit of a command changes none
+    of that.
+    """
+    python = f"{sys.version_info.major}.{sys.version_info.minor}"
+    return hashlib.sha256(f"{python} {_used()} {decider_digest()}".encode()).hexdigest()
+
+
+def _used() -> str:
+    used = ", ".join(f"{name} {version}" for name, version in _versions().items())
+    # pyflakes takes further names from the environment.
+    return f"{sys.flags.optimize} {used} {os.environ.get('PYFLAKES_BUILTINS', '')}"
+
+
+@cache
+def decider_digest() -> str:
+    """Return a digest of what decides in vpatch itself: the same on each machine."""
+    digest = hashlib.sha256()
+    package = str(Path(__file__).parents[1])
+    for path in _sources(package):
+        name = path.removeprefix(f"{package}/")
+        if name.startswith(DECIDING) and name not in _NOT_DECIDING:
+            with open(path, "rb", buffering=0) as file:  # noqa: PTH123 - as above
+                digest.update(f"{name}\0".encode() + hashlib.sha256(file.read()).digest())
+    return digest.hexdigest()[:32]
 
 
 def _sources(package: str) -> Iterator[str]:

@@ -6,7 +6,7 @@ from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
 from vpatch.checkout.apply import ApplyRequest
-from vpatch.checkout.transaction import CheckoutTransaction, writing
+from vpatch.checkout.transaction import ELSEWHERE, CheckoutTransaction, writing
 from vpatch.errors import ConflictingOptionsError, UsageError, VpatchError, combine
 from vpatch.planning.shape import describe_shape
 from vpatch.planning.state import State, none_taken
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from contextlib import ExitStack
     from pathlib import Path
 
-    from vpatch.checkout.lockfile import LockFile
+    from vpatch.checkout.lockfile import LockedPin, LockFile
     from vpatch.library.patch import Patch
     from vpatch.planning.state import Decision, Plan
     from vpatch.source.entry import CachedTree
@@ -83,7 +83,7 @@ def planned_again(
     # As above, and what is remembered needs no libcst.
     from vpatch.planning import plan as planning  # noqa: PLC0415
 
-    with context.tree(_spec(lock, context.library.folder), lock.source.digest) as tree:
+    with context.tree(spec_of_pin(lock.source, context.library.folder), lock.source.digest) as tree:
         plan = planning.plan(patches, tree)
         context.require_trust(d.patch for d in plan.decisions if d.state is State.UNTRUSTED)
         yield tree, plan
@@ -96,15 +96,20 @@ def refuse_stopping(plans: Sequence[Plan], *, asked_for: bool, strict: bool = Fa
         VpatchError: there is such a thing, and it names all of them; or patches were `asked_for`,
             and none is left to apply.
     """
+    causes: dict[tuple[str, State, str], list[Decision]] = {}
+    for plan in plans:
+        for decision in plan.stopping(asked_for=asked_for, strict=strict):
+            # One reason for several patches is one error.
+            reason = why_stopping(decision).replace(decision.patch.id, "")
+            causes.setdefault((plan.pin.label, decision.state, reason), []).append(decision)
     errors = [
         VpatchError(
-            f"{d.patch.id} is {d.state}: {why_stopping(d)}",
-            where=plan.pin.label,
-            hint=f"see vpatch status --why {d.patch.id}",
+            f"{_listed_ids(decisions)} {state}: {why_stopping(decisions[0])}",
+            where=label,
+            hint=f"see vpatch status --why {decisions[0].patch.id}",
             code="checkout.patch-stops",
         )
-        for plan in plans
-        for d in plan.stopping(asked_for=asked_for, strict=strict)
+        for (label, state, _), decisions in causes.items()
     ]
     if errors:
         raise combine(errors)
@@ -115,6 +120,11 @@ def refuse_stopping(plans: Sequence[Plan], *, asked_for: bool, strict: bool = Fa
             hint="name a patch that is needed there, or name none",
             code="checkout.nothing-to-apply",
         )
+
+
+def _listed_ids(decisions: Sequence[Decision]) -> str:
+    ids = ", ".join(decision.patch.id for decision in decisions)
+    return f"{ids} {'is' if len(decisions) == 1 else 'are all'}"
 
 
 def why_stopping(decision: Decision) -> str:
@@ -129,8 +139,8 @@ def states_of(plans: Iterable[Plan]) -> str:
     return ", ".join(f"{d.patch.id} is {d.state}" for plan in plans for d in plan.decisions)
 
 
-def _spec(lock: LockFile, root: Path) -> TreeSpec:
-    source = lock.source
+def spec_of_pin(source: LockedPin, root: Path) -> TreeSpec:
+    """Return the source that a pin names; `root` is the folder that paths are seen from."""
     match source.kind:
         case "pypi":
             if source.version is None:
@@ -167,7 +177,7 @@ def request_for(
     tree = stack.enter_context(context.tree(job.spec, job.expected_digest))
     if checkout is None:
         hide_from_git(context.checkouts)
-    where = _real(checkout) if checkout else refuse_link(context.checkouts / tree.pin.label)
+    where = real_folder(checkout) if checkout else refuse_link(context.checkouts / tree.pin.label)
     source = context.project.folder / expanded(tree.pin.origin)
     if tree.pin.kind != "pypi" and source.resolve() == where.resolve():
         raise UsageError(
@@ -191,14 +201,16 @@ def hide_from_git(checkouts: Path) -> None:
         (checkouts / ".gitignore").write_text("*\n", encoding="ascii")
 
 
-def _real(checkout: Path) -> Path:
+def real_folder(checkout: Path, elsewhere: str = ELSEWHERE) -> Path:
     """The folder behind a link or a dot: it is replaced as a whole.
+
+    `elsewhere` is how the user names another one.
 
     Raises:
         WrongTargetError: no folder can have this path.
         UnwritableTargetError: permissions are missing.
     """
     # Ask first: where links lead in a circle, `resolve` raises RuntimeError.
-    with writing(checkout), suppress(FileNotFoundError):
+    with writing(checkout, elsewhere), suppress(FileNotFoundError):
         checkout.stat()
     return checkout.resolve() if checkout.is_symlink() or checkout.name in {"", ".."} else checkout

@@ -12,26 +12,27 @@ from typing import TYPE_CHECKING, Self
 from packaging.version import Version
 
 from vpatch.errors import BadValueError, UsageError, VpatchError, combine
-from vpatch.library.catalog import SECURITY, Library, find_library, installed
+from vpatch.library.catalog import SECURITY, Library, find_library, installed, root_of
 from vpatch.library.project import Project, find_project
 from vpatch.progress import Progress, Silent
 from vpatch.source import index
 from vpatch.source.cache import Cache, default_cache_folder
 from vpatch.source.pip_settings import PipSettings, read_pip_settings
-from vpatch.source.resolve import cached_pin, open_tree
+from vpatch.source.resolve import cached_pin, listed_pin, open_tree
 from vpatch.source.spec import PypiSpec, parse_vllm
 from vpatch.trust.decision import Trust, UntrustedError, changed_while_read
 from vpatch.trust.store import Store, content_of, default_folder
-from vpatch.util.own_code import code_digest
+from vpatch.util.own_code import content_digest, decider_digest
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
     from contextlib import AbstractContextManager
 
     from vpatch.declare.target import Target
     from vpatch.engine.environment import Engine
     from vpatch.github.client import GitHub
     from vpatch.github.threads import Threads
+    from vpatch.library.decisions import RecordedDecisions
     from vpatch.library.patch import Patch
     from vpatch.planning.answers import Answers
     from vpatch.source.entry import CachedTree
@@ -49,6 +50,7 @@ class Context:
     `patches_dirs` and `recipes_dirs` are further folders with patches and with recipes. `offline`
     forbids the network. `trust_everything` runs a project's code without asking whether the user
     trusts it. vpatch looks for the project in `folder` and upwards; None is the current folder.
+    Without `uses_records`, nothing is taken from decisions.json.
     """
 
     patches_dirs: tuple[Path, ...] = ()
@@ -57,6 +59,7 @@ class Context:
     trust_everything: bool = False
     progress: Progress = field(default_factory=Silent)
     folder: Path | None = None
+    uses_records: bool = True
 
     @cached_property
     def project(self) -> Project:
@@ -79,9 +82,19 @@ class Context:
             self.progress.note(note)
         return library
 
-    def with_library(self, library: Library) -> Context:
+    def note_once(self, text: str) -> None:
+        """Say something once, however often it is met."""
+        if text not in self._notes:
+            self._notes.add(text)
+            self.progress.note(text)
+
+    @cached_property
+    def _notes(self) -> set[str]:
+        return set()
+
+    def with_library(self, library: Library, *, uses_records: bool = True) -> Context:
         """Return a context with another library. What it shares, this one closes."""
-        context = replace(self)
+        context = replace(self, uses_records=uses_records)
         shared = {"trust": self.trust, "answers": self.answers, "_own_engines": self._own_engines}
         context.__dict__.update(library=library, project=self.project, **shared)
         return context
@@ -152,6 +165,13 @@ class Context:
         if errors:
             raise combine(errors)
 
+    def trust_own(self, folder: Path) -> None:
+        """Trust a patch that a command of the user just wrote; a note says where that fails."""
+        try:
+            self.trust.adopt(folder)
+        except VpatchError as error:
+            self.progress.note(f"{folder} is not trusted yet: {error.what}")
+
     @cached_property
     def cache(self) -> Cache:
         return Cache(default_cache_folder())
@@ -167,7 +187,7 @@ class Context:
         # What is in the cache needs no SQLite.
         from vpatch.planning.answers import Answers, answers_file  # noqa: PLC0415
 
-        return Answers(answers_file(self.cache.answers("contents")), code_digest())
+        return Answers(answers_file(self.cache.answers("contents")), content_digest())
 
     @cached_property
     def pip_settings(self) -> PipSettings:
@@ -270,6 +290,27 @@ class Context:
         if not isinstance(spec, PypiSpec):
             return None
         return cached_pin(spec, self.cache, expected_digest)
+
+    def listed_pin(self, spec: TreeSpec, expected_digest: str | None = None) -> Pin | None:
+        """Return the pin of a release that is in the cache, or that the index lists."""
+        pin = self.cached_pin(spec, expected_digest)
+        if pin is not None or self.offline or not isinstance(spec, PypiSpec):
+            return pin
+        return listed_pin(
+            spec,
+            cache=self.cache,
+            settings=self.pip_settings,
+            progress=self.progress,
+            expected_digest=expected_digest,
+        )
+
+    @cached_property
+    def recorded_decisions(self) -> list[tuple[Path, Mapping[str, RecordedDecisions]]]:
+        """What is recorded of patches: each folder of patches, and what lies in it by tree."""
+        from vpatch.library.decisions import read_decisions  # noqa: PLC0415 - needs pydantic
+
+        roots = dict.fromkeys(root_of(folder) for folder in self.library.patches.values())
+        return [(root, read_decisions(root, decider_digest())) for root in roots]
 
 
 def below_project(project: Project, name: str) -> Path:

@@ -44,6 +44,7 @@ def locked_plan(context: Context, request: selection.Request, stack: ExitStack) 
         VpatchError: a source cannot be read, or a patch cannot be applied.
     """
     asked = selection.resolve(request, context.library)
+    selection.note_library(context, asked)
     if len(asked) > 1:
         names = ", ".join(job.spec.tree for job in asked)
         raise UsageError(

@@ -5,14 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from vpatch.planning.plan_cache import kept_plan
-from vpatch.workspace.plans import planned
+from vpatch.source.spec import PypiSpec
+from vpatch.util.plural import counted
+from vpatch.workspace.plans import known_plan, planned
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from vpatch.planning.plan import FindingsFor
-    from vpatch.planning.state import Plan
+    from vpatch.planning.state import FindingsFor, Plan
+    from vpatch.progress import Task
     from vpatch.source.tree import Pin
     from vpatch.workspace.context import Context
     from vpatch.workspace.selection import Selection
@@ -36,14 +37,27 @@ class Jobs:
         return self.context.cached_pin(job.spec, job.expected_digest)
 
     def kept(self, number: int) -> Plan | None:
-        """The plan that an earlier run has kept for a cached release: its tree stays closed."""
-        pin = self.pin(number)
+        """The plan of a release that an earlier run has kept, or that is recorded.
+
+        Its tree stays closed, and need not be fetched.
+        """
+        job = self.jobs[number]
+        pin = self.context.listed_pin(job.spec, job.expected_digest)
         if pin is None:
             return None
-        job = self.jobs[number]
         alone = self.alone(number)
-        return kept_plan(
-            self.context.plans, job.patches, pin, findings_for=self.findings_for, alone=alone
+        return known_plan(
+            self.context, job.patches, pin, findings_for=self.findings_for, alone=alone
+        )
+
+    def begin(self, numbers: Sequence[int]) -> Task:
+        """Begin the progress of deciding some of the jobs."""
+        patches = max(len(self.jobs[number].patches) for number in numbers)
+        of_index = all(isinstance(self.jobs[number].spec, PypiSpec) for number in numbers)
+        return self.context.progress.start(
+            f"Deciding {counted(patches, 'patch')}",
+            total=len(numbers),
+            unit="releases" if of_index else "trees",
         )
 
     def decide(self, number: int) -> Plan:

@@ -6,13 +6,13 @@ import os
 import sys
 from typing import TYPE_CHECKING
 
+from vpatch.progress import Silent
 from vpatch.workspace.plan_jobs import Jobs
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from vpatch.planning.plan import FindingsFor
-    from vpatch.planning.state import Plan
+    from vpatch.planning.state import FindingsFor, Plan
     from vpatch.workspace.context import Context
     from vpatch.workspace.selection import Selection
 
@@ -38,21 +38,21 @@ def plans_for(
     asked = Jobs(context, jobs, findings_for, each_alone=each_alone)
     plans = {n: plan for n in range(len(jobs)) if (plan := asked.kept(n)) is not None}
     missing = [number for number in range(len(jobs)) if number not in plans]
-    workers = min(_cores(), len(missing))
     # Other systems' processes start anew, and would run whoever's script called us once more.
-    if workers > 1 and sys.platform == "linux":
+    if sys.platform == "linux":
+        workers = min(len(os.sched_getaffinity(0)), len(missing))
+    else:
+        workers = 1
+    if workers > 1:
         # What is kept needs no processes, and no module that makes some.
         from vpatch.workspace.plan_workers import decided_by_workers  # noqa: PLC0415
 
         plans |= decided_by_workers(asked, missing, workers)
-    for number in missing:
-        if number not in plans:
-            plans[number] = asked.decide(number)
+    rest = [number for number in missing if number not in plans]
+    # One tree tells of itself.
+    task = asked.begin(rest) if len(rest) > 1 else Silent()
+    for number in rest:
+        plans[number] = asked.decide(number)
+        task.advance(1)
+    task.done()
     return [plans[number] for number in range(len(jobs))]
-
-
-def _cores() -> int:
-    """How many cores this process may use."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1

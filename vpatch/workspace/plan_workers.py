@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 
 from vpatch.errors import VpatchError
 from vpatch.planning.plan_cache import plan_of, rows_of
-from vpatch.util.plural import counted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -37,11 +36,7 @@ def decided_by_workers(asked: Jobs, missing: Sequence[int], workers: int) -> dic
     )
     # The processes begin with the first job, before the progress starts a thread of its own.
     futures = {pool.submit(_rows, number): number for number in _in_runs(missing, workers)}
-    task = context.progress.start(
-        f"Deciding {counted(len(asked.jobs[missing[0]].patches), 'patch')}",
-        total=len(missing),
-        unit="trees",
-    )
+    task = asked.begin(missing)
     try:
         for future in as_completed(futures):
             number = futures[future]

@@ -12,13 +12,14 @@ from vpatch.source.index import parse_version
 from vpatch.source.spec import parse_tree, parse_vllm
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Sequence
     from pathlib import Path
 
     from vpatch.library.catalog import Library
     from vpatch.library.patch import Patch
     from vpatch.library.recipe import RecipePin, RecipeSelection
     from vpatch.source.spec import TreeSpec
+    from vpatch.workspace.context import Context
 
 
 @dataclass(frozen=True)
@@ -26,7 +27,8 @@ class Request:
     """What the command line asks for; `patches` narrows the choice, empty means all.
 
     A `strict` request stops at new shapes, as a recipe may declare. `security` is `all` to take
-    every backport of a security fix that the code needs, beside the other patches.
+    every backport of a security fix that the code needs, beside the other patches. `library` asks
+    for the library's patches beside those of a project that has its own.
     """
 
     vllm: str | None = None
@@ -35,6 +37,7 @@ class Request:
     patches: tuple[str, ...] = ()
     strict: bool = False
     security: str | None = None
+    library: bool = False
 
 
 @dataclass(frozen=True)
@@ -43,7 +46,8 @@ class Selection:
 
     `left_out` are those patches of the library that are only taken on request; `chosen` are the ids
     that somebody named, none where nobody did. `strict` says that a new shape stops the run.
-    `security` says that somebody asked for all backports of security fixes.
+    `security` says that somebody asked for all backports of security fixes. `own_only` says that
+    nobody named patches, and that those of the project were taken without the library's.
     """
 
     spec: TreeSpec
@@ -54,6 +58,7 @@ class Selection:
     chosen: tuple[str, ...] = ()
     strict: bool = False
     security: str | None = None
+    own_only: bool = False
 
     @property
     def asked_for(self) -> bool:
@@ -74,6 +79,9 @@ def resolve(request: Request, library: Library, *, whole_library: bool = False) 
     either, patches that are there on request are left out. With `whole_library`, a recipe and a
     version together ask the recipe's patches against that version instead of the recipe's own.
 
+    In a project with patches of its own, a version means the project's recipe for it, or else all
+    patches of the project. The library's recipe and patches are for who names them.
+
     Raises:
         UsageError: it asks for nothing, for things that do not exist, or for patches that concern
             none of its trees.
@@ -84,9 +92,11 @@ def resolve(request: Request, library: Library, *, whole_library: bool = False) 
             hint="give one of the two; vpatch status takes both, and shows the recipe's patches "
             "for that vLLM",
         )
+    _refuse_library_beside(request)
+    own_only = bool(library.of_project) and not request.library
     name = request.recipe
-    if request.vllm and not whole_library and not request.patches:
-        name = _recipe_for(request.vllm, library)
+    if request.vllm and not (whole_library or request.patches or request.library):
+        name = _recipe_for(request.vllm, library, own_only=own_only)
     root = library.folder
     trees: list[tuple[TreeSpec, RecipePin | None]] = []
     extra = [(parse_tree(text, root), None) for text in request.trees]
@@ -104,8 +114,8 @@ def resolve(request: Request, library: Library, *, whole_library: bool = False) 
         trees += [(spec_of(tree, pin, home, root), pin) for tree, pin in pins]
     elif request.vllm or extra:
         trees += [(parse_vllm(request.vllm, root), None)] if request.vllm else []
-        ids = [*(request.patches or library.usual), *_security_ids(request.security, library)]
-        patches = with_required(ids, library)
+        ids = request.patches or (library.of_project if own_only else library.usual)
+        patches = with_required([*ids, *_security_ids(request.security, library)], library)
         if not request.patches and not whole_library:
             left_out = on_request(patches)
             ids_left_out = {patch.id for patch in left_out}
@@ -126,6 +136,7 @@ def resolve(request: Request, library: Library, *, whole_library: bool = False) 
             chosen=tuple(dict.fromkeys(request.patches)),
             strict=request.strict or bool(recipe and recipe.strict),
             security=request.security,
+            own_only=own_only and not (recipe or request.patches),
         )
         for spec, pin in [*trees, *extra]
     ]
@@ -135,6 +146,50 @@ def resolve(request: Request, library: Library, *, whole_library: bool = False) 
         _refuse_twice(jobs)
     _refuse_idle(request.patches, jobs, library)
     return jobs
+
+
+def _refuse_library_beside(request: Request) -> None:
+    for option, is_there in (("--recipe", request.recipe), ("--patch", request.patches)):
+        if request.library and is_there:
+            raise ConflictingOptionsError(
+                f"--library and {option} both say which patches to use", hint="give one of the two"
+            )
+
+
+def one_tree(vllm: str | None, tree: str | None, root: Path, command: str) -> TreeSpec:
+    """Return the one tree that `--vllm` or `--tree` names; `root` is as in `parse_vllm`.
+
+    Raises:
+        UsageError: none is named, both are, or it is not a tree.
+    """
+    if vllm is not None and tree is not None:
+        raise ConflictingOptionsError(
+            "--vllm and --tree both name a tree", hint=f"give one: vpatch {command} takes one tree"
+        )
+    if tree is not None:
+        return parse_tree(tree, root)
+    if vllm is None:
+        raise MissingOptionError(
+            "missing option '--vllm'",
+            hint=f"add --vllm VERSION; see vpatch {command} --help",
+        )
+    return parse_vllm(vllm, root)
+
+
+def note_library(context: Context, selections: Sequence[Selection]) -> None:
+    """Say that the patches of the library were left out, if nobody asked for any."""
+    if selections[0].own_only:
+        library = context.library
+        taken = {patch.id for one in selections for patch in one.patches}
+        note_left_out(context, {*library.usual} - {*library.of_project} - taken)
+
+
+def note_left_out(context: Context, ids: Collection[str]) -> None:
+    """Say how many patches of the library are left out in favour of the project's own."""
+    if ids:
+        context.note_once(
+            f"these are the project's own patches; --library adds {len(ids)} of the library"
+        )
 
 
 def _refuse_twice(jobs: Sequence[Selection]) -> None:
@@ -189,15 +244,16 @@ def on_request(patches: Sequence[Patch]) -> list[Patch]:
     return special
 
 
-def _recipe_for(version: str, library: Library) -> str | None:
+def _recipe_for(version: str, library: Library, *, own_only: bool) -> str | None:
     """The recipe called after a version, or after the series of a version that it pins."""
+    recipes = library.own_recipes if own_only else library.recipes
     version = parse_version(version) or version
-    if f"vllm-{version}" in library.recipes:
+    if f"vllm-{version}" in recipes:
         return f"vllm-{version}"
     series = ".".join(version.split(".")[:2])
     name = f"vllm-{series}"
-    if parse_version(version) and name in library.recipes:
-        recipe = library.recipe_selection(library.recipes[name])
+    if parse_version(version) and name in recipes:
+        recipe = library.recipe_selection(recipes[name])
         if recipe.vllm.source == version:
             return name
     return None

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from vpatch.checkout.drift import damage, drift
-from vpatch.commands.apply.relock import ask_again
+from vpatch.commands.apply.relock import ask_again, takes_library
 from vpatch.planning.shape import describe_shape
 from vpatch.planning.state import none_taken
 from vpatch.workspace.checkout import find_lock, planned_again
@@ -27,9 +27,9 @@ class CheckResult:
     """How the library, the source and a checkout differ from a lock.
 
     `drifted` are differences of the recipe, the patches and the source. `damaged` are those of the
-    files in the checkout. `new_shapes` says of each patch on a new shape how the code differs. With
-    `strict`, each is a difference, and so is a patch that is not on record at all. `hint` is what
-    to do next, None where nothing differs.
+    files in the checkout. `new_shapes` says of each patch on a new shape, or with changed code
+    around it, how the code differs. With `strict`, each is a difference, and so is a patch that is
+    not on record at all. `hint` is what to do next, None where nothing differs.
     """
 
     path: Path
@@ -56,7 +56,7 @@ def check(
     """Apply the patches of a lock again, in memory, and compare every byte.
 
     With `lock_file` and no `checkout`, there is no checkout to compare. With `strict`, or if the
-    recipe is strict, a new shape is a difference.
+    recipe is strict, a new shape or changed code around one is a difference.
 
     Raises:
         VpatchError: no lock is found, it cannot be read, or the code of a patch is not trusted.
@@ -84,9 +84,9 @@ def _new_shapes(plan: Plan, lock: LockFile, *, strict: bool) -> Iterator[str]:
     applied = {patch.id for patch in lock.patches}
     for decision in plan.decisions:
         shape, patch_id = decision.shape, decision.patch.id
-        if shape is None or not decision.new_shape:
+        if shape is None or not decision.is_unsure:
             continue
-        if strict or (decision.differs_from_record and (asked_for or patch_id in applied)):
+        if strict or (decision.may_be_wrong and (asked_for or patch_id in applied)):
             yield f"{patch_id} is {decision.state}: {describe_shape(shape)}"
 
 
@@ -128,6 +128,9 @@ def apply_options_of(context: Context, lock: LockFile, checkout: Path | None) ->
     yield from source_options_of(lock)
     for patch_id in lock.chosen:
         yield from ("--patch", patch_id)
+    library = context.library
+    if not (lock.recipe or lock.chosen) and library.of_project and takes_library(lock, library):
+        yield "--library"
     if lock.security is not None:
         yield from ("--security", lock.security)
     if checkout is not None:

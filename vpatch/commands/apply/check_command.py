@@ -9,11 +9,12 @@ import click
 
 from vpatch.commands.apply.check import check
 from vpatch.commands.apply.output import CheckOutput
+from vpatch.console.common_options import offline_option
+from vpatch.console.completion import RELEASE
 from vpatch.console.options import (
     folder_option,
     json_option,
     library_options,
-    offline_option,
     strict_option,
 )
 from vpatch.console.result import CommandResult
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 
 
 @click.command("check")
-@click.option("--vllm", metavar="VERSION", help="Use the checkout of this version.")
+@click.option("--vllm", type=RELEASE, metavar="VERSION", help="Use the checkout of this version.")
 @folder_option("--checkout", old="--to", help="Folder of the checkout.")
 @click.option(
     "--lock",
@@ -46,11 +47,11 @@ def command(
     strict: bool,
     as_json: bool,
 ) -> CommandResult | ExitCode:
-    """Apply the patches of a checkout again, in memory, and compare every byte.
+    """Compare every byte of a checkout with its patches.
 
-    Compares the result with the lock and with the checkout. Ends with 1 and lists what differs: a
-    recipe with another pin or other patches, an edited or new patch, another source, or a changed
-    file in the checkout.
+    vpatch applies the patches again, in memory. Compares the result with the lock and with the
+    checkout. Ends with 1 and lists what differs: a recipe with another pin or other patches, an
+    edited or new patch, another source, or a changed file in the checkout.
     """
     if lock_file is not None and vllm is not None:
         raise ConflictingOptionsError(

@@ -52,7 +52,7 @@ def command(
     strict: bool,
     as_json: bool,
 ) -> CommandResult | ExitCode:
-    """Apply patches to a pinned vLLM, with one commit for each patch and a lock file.
+    """Make a checkout with a commit for each patch.
 
     The lock file vpatch.lock in the checkout records exactly what was applied. vpatch writes
     nothing unless every patch is either applied or not needed.
@@ -60,7 +60,7 @@ def command(
 
     def show(requests: Sequence[ApplyRequest]) -> None:
         for one in requests if not as_json else ():
-            render.print_pin(one.plan.pin, _chosen(one, request.patches))
+            render.print_pin(one.plan.pin, _chosen(one, request, context))
             render.print_decisions(one.plan.decisions)
 
     asked = replace(request, strict=strict)
@@ -81,8 +81,8 @@ def command(
 def _tell_why_not(plans: list[Plan], stopping: Sequence[Decision], source: str) -> None:
     if stopping:
         count = counted(len(stopping), "patch")
-        only_new = all(d.new_shape and not d.missed for d in stopping)
-        why = "on a new shape" if only_new else "cannot be applied"
+        only_unsure = all(d.is_unsure and not d.missed for d in stopping)
+        why = "without a sure state" if only_unsure else "cannot be applied"
         click.echo(f"nothing was written: {count} {why}", err=True)
         click.echo(f"  next: vpatch status {source} --why {stopping[0].patch.id}", err=True)
     else:
@@ -98,10 +98,13 @@ def _words(request: Request) -> Iterator[str]:
     yield from (f"--tree {shlex.quote(tree)}" for tree in request.trees)
 
 
-def _chosen(request: ApplyRequest, only: tuple[str, ...]) -> str:
-    if request.recipe:
-        return f"recipe {request.recipe}"
-    return "" if only else "no recipe: every patch that it needs"
+def _chosen(one: ApplyRequest, request: Request, context: Context) -> str:
+    if one.recipe:
+        return f"recipe {one.recipe}"
+    if request.patches:
+        return ""
+    own_only = context.library.of_project and not request.library
+    return f"no recipe: every patch{' of the project' if own_only else ''} that it needs"
 
 
 def _print(applied: Applied) -> None:

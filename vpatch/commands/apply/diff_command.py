@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-import sys
 from typing import TYPE_CHECKING
 
 import click
 
 from vpatch.commands.apply.diff import diff, write_series
-from vpatch.console.options import FOLDER, folder_option, library_options, offline_option
+from vpatch.console.common_options import FOLDER, offline_option
+from vpatch.console.completion import PATCH_ID, RELEASE
+from vpatch.console.options import (
+    folder_option,
+    library_options,
+)
+from vpatch.console.output import echo_code
 from vpatch.errors import ExitCode
 
 if TYPE_CHECKING:
@@ -18,8 +23,8 @@ if TYPE_CHECKING:
 
 
 @click.command("diff")
-@click.argument("ids", nargs=-1, metavar="[PATCH]...")
-@click.option("--vllm", metavar="VERSION", help="Use the checkout of this version.")
+@click.argument("ids", nargs=-1, type=PATCH_ID, metavar="[PATCH]...")
+@click.option("--vllm", type=RELEASE, metavar="VERSION", help="Use the checkout of this version.")
 @folder_option("--checkout", old="--to", help="Folder of the checkout.")
 @click.option("--series", type=FOLDER, metavar="DIR", help="Write a file for each patch to DIR.")
 @offline_option
@@ -31,12 +36,13 @@ def command(
     series: Path | None,
     context: Context,
 ) -> ExitCode:
-    """Print what the patches of a checkout change, in one diff or in one for each PATCH."""
+    """Print what the patches of a checkout change.
+
+    Prints one diff, or one for each PATCH.
+    """
     if series is not None:
         click.echo("\n".join(map(str, write_series(context, ids, vllm, checkout, series))))
         return ExitCode.CLEAN
     for text in diff(context, ids, vllm, checkout):
-        # For programs as it is, and for people as nothing that a terminal would obey.
-        shown = text.decode(errors="surrogateescape") if sys.stdout.isatty() else text
-        click.echo(shown, nl=False)
+        echo_code(text)
     return ExitCode.CLEAN

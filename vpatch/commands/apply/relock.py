@@ -27,7 +27,8 @@ class AskedAgain:
     """The patches for the lock's tree, in order, and how recipe and library differ from the lock.
 
     `lost` says that the recipe, or a patch that somebody named, is not there any more, and `moved`
-    that the recipe pins another source. `strict` says that the recipe stops at new shapes.
+    that the recipe pins another source. `strict` says that the recipe stops
+    where a state is not sure.
     """
 
     patches: tuple[Patch, ...]
@@ -73,9 +74,22 @@ def ask_again(lock: LockFile, library: Library) -> AskedAgain:
     )
 
 
+def takes_library(lock: LockFile, library: Library) -> bool:
+    """Whether a lock without a recipe is of the library's patches, and not of the project's alone.
+
+    It has a patch that is neither the project's, nor required by one of these.
+    """
+    if not library.of_project:
+        return True
+    own = {patch.id for patch in selection.with_required(library.of_project, library)}
+    locked = {*(patch.id for patch in lock.patches), *(patch.id for patch in lock.skipped)}
+    return not locked & library.patches.keys() <= own | library.security
+
+
 def _of_library(lock: LockFile, library: Library, security: str | None) -> list[Patch]:
     named = [i for i in lock.chosen if i in library.patches]
-    every = selection.with_security(named or library.usual, security, library)
+    usual = library.usual if takes_library(lock, library) else library.of_project
+    every = selection.with_security(named or usual, security, library)
     if lock.chosen:
         return selection.with_required([patch.id for patch in every], library)
     unasked = selection.on_request(every)

@@ -23,8 +23,8 @@ class ApplyResult:
     """What was planned, and what was applied: nothing where it was refused.
 
     `asked_for` says that somebody named the patches, or a recipe did. `stopping` are decisions that
-    must be settled first: with `strict`, new shapes too. `idle` says that patches were asked for,
-    and none is left to apply.
+    must be settled first: with `strict`, unsure states too. `idle` says that patches were asked
+    for, and none is left to apply.
     """
 
     requests: tuple[ApplyRequest, ...]
@@ -57,6 +57,7 @@ def apply_patches(
         VpatchError: a source cannot be read, or a checkout cannot be written.
     """
     asked = selection.resolve(request, context.library)
+    selection.note_library(context, asked)
     if asked[0].recipe and not request.recipe:
         _note_patches_left(context, asked)
     for patch in {patch.id: patch for job in asked for patch in job.left_out}.values():

@@ -19,7 +19,10 @@ from vpatch.util.plural import counted
 
 @click.group("cache", cls=Group)
 def command() -> None:
-    """List or clear the cache of fetched trees, engines and overlays."""
+    """List or clear what vpatch keeps.
+
+    It keeps fetched trees, engines and overlays.
+    """
 
 
 @command.command("list")

@@ -8,11 +8,11 @@ import click
 
 from vpatch.commands.evidence.output import EvidenceListOutput, EvidenceOutput, EvidenceShowOutput
 from vpatch.commands.evidence.usecase import unchanged_evidence, verify_all, verify_named
+from vpatch.console.common_options import offline_option
 from vpatch.console.options import (
     evidence_dir_option,
     json_option,
     library_options,
-    offline_option,
 )
 from vpatch.console.output import Group
 from vpatch.console.result import CommandResult
@@ -28,7 +28,10 @@ if TYPE_CHECKING:
 
 @click.group("evidence", cls=Group)
 def command() -> None:
-    """List evidence, show it, and verify that it matches the current patches."""
+    """List, show and verify evidence.
+
+    Evidence counts if it matches the current patches.
+    """
 
 
 @command.command("list")

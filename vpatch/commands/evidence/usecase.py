@@ -161,7 +161,11 @@ def _differences(context: Context, evidence: Evidence) -> list[str]:
         request = selection.Request(tree.pin.version, None, (), ids)
     else:
         request = selection.Request(
-            asked["vllm"], asked["recipe"], tuple(asked["tree"]), tuple(asked["patch"])
+            asked["vllm"],
+            asked["recipe"],
+            tuple(asked["tree"]),
+            tuple(asked["patch"]),
+            library=bool(asked.get("library")),
         )
     try:
         if record.points is not None:

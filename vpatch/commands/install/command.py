@@ -37,7 +37,7 @@ _DONE = {
 def command(
     request: Request, context: Context, *, python: str, as_json: bool
 ) -> CommandResult | ExitCode:
-    """Install patched files over the vLLM of a Python environment.
+    """Patch the vLLM of a Python environment.
 
     Every file that is replaced must be that of the release. RECORD and the lock beside it say what
     was done, and the files from before are kept there. A second install replaces the first one.

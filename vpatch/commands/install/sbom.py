@@ -15,6 +15,7 @@ from vpatch.util.source_date import source_date_epoch
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from vpatch.commands.audit.author import Author
     from vpatch.workspace.context import Context
     from vpatch.workspace.locked_plan import LockedPlan
 
@@ -22,12 +23,14 @@ _FORM = "cyclonedx"
 _PACKAGE = "cyclonedx-python-lib"
 
 
-def sbom_of(context: Context, locked: LockedPlan, name: str, version: str) -> str:
+def sbom_of(
+    context: Context, locked: LockedPlan, name: str, version: str, author: Author | None
+) -> str:
     """Return the document, from the cache if nothing that it is made of has changed.
 
     `name` and `version` are those of the package which scanners find.
     """
-    store, key = RecordStore(context.plans), f"sbom-{_key(context, locked, name, version)}"
+    store, key = RecordStore(context.plans), f"sbom-{_key(context, locked, name, version, author)}"
     known = store.get(key, str)
     if known is not None:
         return known
@@ -35,12 +38,16 @@ def sbom_of(context: Context, locked: LockedPlan, name: str, version: str) -> st
     from vpatch.commands.audit.usecase import documents_of  # noqa: PLC0415
 
     names = ((name, version),)
-    documents = documents_of(context, locked.tree, locked.plan, [_FORM], distributions=names)
+    documents = documents_of(
+        context, locked.tree, locked.plan, [_FORM], distributions=names, author=author
+    )
     store.put(key, documents[_FORM])
     return documents[_FORM]
 
 
-def _key(context: Context, locked: LockedPlan, name: str, version: str) -> str:
+def _key(
+    context: Context, locked: LockedPlan, name: str, version: str, author: Author | None
+) -> str:
     """A digest of what the document depends on: the lock, the library, and the code of both."""
     folders = context.library.patches
     parts = [
@@ -49,6 +56,7 @@ def _key(context: Context, locked: LockedPlan, name: str, version: str) -> str:
         locked.lock.dump(),
         name,
         version,
+        str(author or ""),
         source_date_epoch(),
         _digests(installed("advisories")),
         {name: _digests(folder) for name, folder in sorted(folders.items())},

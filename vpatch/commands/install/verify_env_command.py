@@ -9,7 +9,11 @@ import click
 from vpatch.commands.install.summary import summary_of
 from vpatch.commands.install.verification import VerifiedVllm
 from vpatch.commands.install.verify_env import verify_env
-from vpatch.console.options import json_option, library_options, offline_option
+from vpatch.console.common_options import offline_option
+from vpatch.console.options import (
+    json_option,
+    library_options,
+)
 from vpatch.console.result import CommandResult
 from vpatch.errors import ExitCode
 from vpatch.util.plural import shortened
@@ -32,7 +36,7 @@ _WHY = "the release's archive has no such file, or that of another build"
 @offline_option
 @json_option
 def command(context: Context, *, python: str, as_json: bool) -> CommandResult | ExitCode:
-    """Report which vLLM an environment has, and which of its files were modified.
+    """Report which files of an installed vLLM changed.
 
     It is a release, a wheel or an install by vpatch, or an overlay of `vpatch run`. vpatch compares
     every file with RECORD, those that the release's archive has with the archive, and the patched

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from packaging.utils import canonicalize_name
 
+from vpatch.commands.audit.author import Author
 from vpatch.commands.install.layout import SBOM, laid_over
 from vpatch.commands.install.sbom import sbom_of
 from vpatch.commands.install.wheels.archive import WheelArchive
@@ -33,11 +34,13 @@ class WheelOptions:
     """The original wheel, and where the patched one goes.
 
     `wheel` is a file. Without it, the index has the wheel of `distribution`, by default vllm.
+    `author` answers for the SBOM: `NAME` or `NAME <ADDRESS>`.
     """
 
     output: Path = Path("dist")
     wheel: Path | None = None
     distribution: str | None = None
+    author: str | None = None
 
 
 def wheel(context: Context, request: Request, options: WheelOptions) -> MadeWheel:
@@ -52,6 +55,7 @@ def wheel(context: Context, request: Request, options: WheelOptions) -> MadeWhee
             "a file is a wheel of one distribution already",
             hint="give --wheel or --distribution, not both",
         )
+    author = None if options.author is None else Author.parse(options.author)
     with ExitStack() as stack:
         locked = locked_plan(context, request, stack)
         bare = laid_over(locked)
@@ -73,7 +77,7 @@ def wheel(context: Context, request: Request, options: WheelOptions) -> MadeWhee
             verified = pool.submit(official.verify)
         name = parse_wheel_name(path.name)
         version = patched_version(name.version, bare.lock)
-        sbom = sbom_of(context, locked, canonicalize_name(name.distribution), version)
+        sbom = sbom_of(context, locked, canonicalize_name(name.distribution), version, author)
         laid = laid_over(locked, {SBOM: sbom.encode()})
         task = context.progress.start(f"Patching {path.name}")
         patched = make_wheel(official, laid, options.output, verified)

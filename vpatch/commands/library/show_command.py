@@ -7,18 +7,23 @@ from typing import TYPE_CHECKING
 
 import click
 
-from vpatch.commands.library.output import ShowOutput
+from vpatch.commands.library.effect import find_effects
+from vpatch.commands.library.output import EffectOutput, ShowOutput
+from vpatch.console.common_options import offline_option
+from vpatch.console.completion import PATCH_ID, RECIPE_NAME, RELEASE
 from vpatch.console.options import json_option, library_options
-from vpatch.console.output import secho
+from vpatch.console.output import echo_code, secho
 from vpatch.console.result import CommandResult
 from vpatch.declare.patch import describe_upstream
-from vpatch.errors import ExitCode, UsageError
+from vpatch.errors import ExitCode, MissingOptionError, UnusedOptionError, UsageError
 from vpatch.util.untrusted import LARGEST_BESIDE, read_file
+from vpatch.util.wrapping import line_width, wrapped
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
+    from vpatch.commands.library.effect import PatchEffect
     from vpatch.workspace.context import Context
 
 _WIDTH = 88
@@ -27,15 +32,63 @@ NOTES = "NOTES.md"
 
 
 @click.command("show")
-@click.argument("patch_id", metavar="PATCH")
+@click.argument("patch_id", type=PATCH_ID, metavar="PATCH")
+@click.option(
+    "--diff", "as_diff", is_flag=True, help="Show the diff that the patch makes of a vLLM instead."
+)
+@click.option(
+    "--vllm",
+    type=RELEASE,
+    metavar="VERSION",
+    help="With --diff, the vLLM: a release, or a folder.",
+)
+@click.option(
+    "--recipe",
+    type=RECIPE_NAME,
+    metavar="NAME",
+    help="With --diff, the vLLM and the patches of a recipe.",
+)
+@offline_option
 @library_options
 @json_option
-def command(patch_id: str, context: Context, *, as_json: bool) -> CommandResult | ExitCode:
-    """Show a patch: what fails without it, what it changes, and its upstream threads."""
+def command(
+    patch_id: str,
+    vllm: str | None,
+    recipe: str | None,
+    context: Context,
+    *,
+    as_diff: bool,
+    as_json: bool,
+) -> CommandResult | ExitCode:
+    """Show what a patch is for.
+
+    Shows what fails without it, what it changes, and its upstream threads.
+
+    With --diff, show what the patch changes in a vLLM, after the patches that it requires. With
+    --recipe, these are the patches before it in the recipe. Ends with 1 if the patch cannot be
+    applied there.
+    """
     patch = context.library.patch(patch_id)
     declaration = patch.declaration
+    if not as_diff and (vllm or recipe):
+        raise UnusedOptionError(
+            f"--{'vllm' if vllm else 'recipe'} would have no effect without --diff",
+            hint="give --diff as well",
+        )
+    if as_diff and not (vllm or recipe):
+        raise MissingOptionError(
+            "--diff needs a vLLM", hint="give --vllm VERSION, or --recipe NAME"
+        )
+    effects = find_effects(context, patch_id, vllm=vllm, recipe=recipe) if as_diff else []
+    stops = any(one.decision.state.stops for one in effects)
+    code = ExitCode.FINDINGS if stops else ExitCode.CLEAN
     if as_json:
-        return CommandResult(ShowOutput.of(patch))
+        shown = [EffectOutput.model_validate(one) for one in effects]
+        return CommandResult(ShowOutput.of(patch, shown), code)
+    if as_diff:
+        for one in effects:
+            _print_effect(one)
+        return code
     secho(declaration.id, bold=True)
     click.echo(declaration.title)
     _section("Why", [declaration.why])
@@ -63,6 +116,22 @@ def command(patch_id: str, context: Context, *, as_json: bool) -> CommandResult 
     return ExitCode.CLEAN
 
 
+def _print_effect(effect: PatchEffect) -> None:
+    """Print the diff, below lines that `git apply` and `patch` skip."""
+    decision, where = effect.decision, effect.pin.label
+    if effect.recipe is not None:
+        where = f"{where}, in the recipe {effect.recipe}"
+    text = f"{decision.patch.id} is {decision.state} in {where}: {decision.reason}"
+    for line in wrapped(text, line_width()):
+        click.echo(line)
+    for finding in decision.findings if decision.state.stops else ():
+        click.echo(f"  {finding.where}: {finding.what}")
+    if not effect.diff:
+        click.echo("It changes nothing there.")
+        return
+    echo_code(effect.diff)
+
+
 def _read(notes: Path) -> bytes:
     try:
         return read_file(notes, LARGEST_BESIDE)
@@ -86,7 +155,7 @@ def _section(title: str, texts: Sequence[str], *, bullet: bool = False) -> None:
                 click.echo()
             lines = textwrap.fill(
                 " ".join(paragraph.split()),
-                _WIDTH,
+                min(line_width(), _WIDTH),
                 initial_indent="  - " if bullet and number == 0 else rest,
                 subsequent_indent=rest,
                 break_long_words=False,

@@ -11,6 +11,7 @@ import click
 from vpatch.commands.run.usecase import patched_run
 from vpatch.console.options import json_option, library_options, source_options, strict_option
 from vpatch.console.output import style
+from vpatch.console.renamed_options import renamed_option
 from vpatch.console.result import CommandResult, Successor
 from vpatch.errors import ConflictingOptionsError, ExitCode, MissingOptionError
 from vpatch.util.plural import counted
@@ -31,7 +32,13 @@ if TYPE_CHECKING:
     help="The Python whose vLLM is patched, if COMMAND starts another one  "
     "[default: the one behind COMMAND, else python3]",
 )
-@click.option("--check", is_flag=True, help="Say what would happen, and start nothing.")
+@renamed_option(
+    "--dry-run",
+    "check",
+    old="--check",
+    is_flag=True,
+    help="Say what would happen, and start nothing.",
+)
 @click.option(
     "--print-env",
     is_flag=True,
@@ -50,11 +57,12 @@ def command(
     print_env: bool,
     as_json: bool,
 ) -> CommandResult | ExitCode:
-    """Run a command with patched files over its vLLM, and change no installed file.
+    """Run a command with patches, and install nothing.
 
-    vpatch finds the Python behind COMMAND and the vLLM in its environment. It compares each file
-    that a patch touches with the release, and starts nothing if one differs. A copy of the package
-    with the patched files comes first on PYTHONPATH, so all processes that COMMAND starts have it.
+    No installed file changes. vpatch finds the Python behind COMMAND and the vLLM in its
+    environment. It compares each file that a patch touches with the release, and starts nothing if
+    one differs. A copy of the package with the patched files comes first on PYTHONPATH, so all
+    processes that COMMAND starts have it.
 
     COMMAND takes the place of vpatch: its input, output, signals and exit code are its own.
     """
@@ -84,13 +92,13 @@ def command(
 def _refuse_options(words: tuple[str, ...], *, check: bool, print_env: bool, as_json: bool) -> None:
     if check and print_env:
         raise ConflictingOptionsError(
-            "--check and --print-env both start nothing", hint="give one of the two"
+            "--dry-run and --print-env both start nothing", hint="give one of the two"
         )
     if as_json and not (check or print_env):
         raise ConflictingOptionsError(
             "what COMMAND prints is its own",
             where="--json",
-            hint="give --check or --print-env as well",
+            hint="give --dry-run or --print-env as well",
         )
     if not words and not (check or print_env):
         raise MissingOptionError(

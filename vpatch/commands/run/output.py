@@ -30,7 +30,7 @@ def _patches(states: Iterable[tuple[str, str]]) -> list[RunPatchOutput]:
 
 
 class RunOutput(OutputModel):
-    """The result of `vpatch run --check` and `vpatch run --print-env`."""
+    """The result of `vpatch run --dry-run` and `vpatch run --print-env`."""
 
     command: Annotated[list[str], BeforeValidator(_words)]
     """The program's path and its arguments; empty if no command was given."""

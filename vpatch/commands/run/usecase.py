@@ -124,6 +124,7 @@ def _python(
 
 def _select(context: Context, request: selection.Request) -> selection.Selection:
     jobs = selection.resolve(request, context.library)
+    selection.note_library(context, jobs)
     names = ", ".join(job.spec.tree for job in jobs)
     if names != "vllm":
         raise UsageError(

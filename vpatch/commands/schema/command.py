@@ -29,10 +29,11 @@ _OUTPUT = "output"
 @click.argument("kind", metavar="KIND", type=click.Choice([*sorted(_MODELS), _OUTPUT]))
 @click.argument("words", nargs=-1, metavar="[COMMAND]...")
 def command(kind: str, words: tuple[str, ...]) -> ExitCode:
-    """Print the JSON Schema of patch.yaml, a recipe, a target, or of what --json prints.
+    """Print a JSON Schema.
 
-    KIND is patch, recipe, target or output. For output, name the command, which may have two words:
-    vpatch schema output evidence list. Without a command, the commands that have --json are listed.
+    It is that of patch.yaml, a recipe, a target, or of what --json prints. KIND is patch, recipe,
+    target or output. For output, name the command, which may have two words: vpatch schema output
+    evidence list. Without a command, the commands that have --json are listed.
     """
     if kind != _OUTPUT and words:
         raise UsageError(

@@ -1,4 +1,4 @@
-"""The use case `smoke --on`: each run of a cell is a job of a cluster, and all are one record."""
+"""The use case `smoke --cluster`: each run of a cell is a job of a cluster, all in one record."""
 
 from __future__ import annotations
 

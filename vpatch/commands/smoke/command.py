@@ -10,16 +10,18 @@ import click
 from vpatch.commands.smoke.checks import verdict_of
 from vpatch.commands.smoke.output import SmokeOutput
 from vpatch.commands.smoke.usecase import SmokeOptions, smoke
+from vpatch.console.common_options import EVIDENCE_DIR
+from vpatch.console.completion import RECIPE_NAME
 from vpatch.console.options import (
     cluster_options,
     engine_option,
-    folder_option,
     json_option,
     library_options,
     source_options,
     written_in_project,
 )
 from vpatch.console.output import style
+from vpatch.console.renamed_options import renamed_common_option
 from vpatch.console.result import CommandResult
 from vpatch.errors import ExitCode
 from vpatch.evidence.smoke_report import cures_of
@@ -49,7 +51,9 @@ _COLOURS = {"pass": "green", "fail": "red", "not run": "yellow"}
     metavar="PYTHON",
     help="Run the vLLM of this Python, where vpatch install or a wheel of vpatch's patched it.",
 )
-@click.option("--plan", metavar="RECIPE", help="Use the smoke plan of another recipe.")
+@click.option(
+    "--plan", type=RECIPE_NAME, metavar="RECIPE", help="Use the smoke plan of another recipe."
+)
 @click.option("--model", metavar="PATH|ID", help="Run this checkpoint in every cell.")
 @click.option("--before", is_flag=True, help="Run the pristine tree first, and compare.")
 @click.option(
@@ -62,11 +66,11 @@ _COLOURS = {"pass": "green", "fail": "red", "not run": "yellow"}
 )
 @cluster_options
 @click.option("--name", help="Name of the evidence  [default: RECIPE-ENGINE-TIME]")
-@folder_option(
+@renamed_common_option(
     "--evidence-dir",
     old="--to",
-    help="Folder for the evidence  [default: evidence in the project]",
     default=written_in_project("evidence", "--evidence-dir"),
+    **EVIDENCE_DIR,
 )
 @json_option
 def command(
@@ -77,7 +81,7 @@ def command(
     as_json: bool,
     **options: Any,
 ) -> CommandResult | ExitCode:
-    """Run a patched vLLM by its recipe's smoke plan, and keep the results as evidence.
+    """Run a patched vLLM by a smoke plan, for evidence.
 
     Without a recipe, or with one that has no plan, a standard plan runs: k=0 and k=3, offline and
     as a server. vpatch says so.

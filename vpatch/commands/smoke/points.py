@@ -68,7 +68,7 @@ class PointsRun:
 
     def on_cluster(self, where: OnCluster) -> SmokeResult:
         """Run a plan on the nodes of a cluster. Here the trees are planned, and nothing runs."""
-        require("ray", "`--on`")
+        require("ray", "`--cluster`")
         # Only these runs need it.
         from vpatch.cluster.connection import address_of  # noqa: PLC0415
         from vpatch.commands.smoke.cluster import run_smoke_on_cluster  # noqa: PLC0415
@@ -140,7 +140,8 @@ class PointsRun:
             VpatchError: a patch stops in some of them; the error names all of that.
         """
         plan = self.options.plan_of(self.context, self.request.recipe)
-        self.context.require_trust((), plan)
+        jobs = [job for point in matrix.points for job in point.jobs]
+        self.context.require_trust([patch for job in jobs for patch in job.patches], plan)
         smoke = smoke_plan_of(self.context, plan)
         planned: list[_Planned] = []
         errors: list[VpatchError] = []

@@ -162,8 +162,9 @@ def planned_smoke(
 ) -> tuple[list[selection.Selection], Smoke]:
     """What is run, and by which plan."""
     selections = selection.resolve(request, context.library)
+    selection.note_library(context, selections)
     plan = options.plan_of(context, request.recipe or selections[0].recipe)
-    context.require_trust((), plan)
+    context.require_trust([patch for job in selections for patch in job.patches], plan)
     return selections, smoke_plan_of(context, plan)
 
 
@@ -172,6 +173,8 @@ def asked_of(
 ) -> dict[str, OptionValue]:
     """What was asked for, by the names of the command's options: evidence has it."""
     cluster: dict[str, OptionValue] = {"on": redact(options.on)} if options.on else {}
+    if request.library:
+        cluster["library"] = True
     if options.attempts != ATTEMPTS:
         cluster["attempts"] = str(options.attempts)
     return cluster | {

@@ -19,7 +19,7 @@ from vpatch.commands.smoke.request import (
     smoke_plan_of,
     where_of,
 )
-from vpatch.evidence.collecting import collected, dated, refuse_name
+from vpatch.evidence.collecting import collected, dated, refuse_name, refuse_unwritable
 from vpatch.evidence.subject import subject_trees, subject_trees_of_locks
 from vpatch.harness.machine import this_machine
 from vpatch.harness.target import InstalledTarget
@@ -73,6 +73,7 @@ def smoke(
     where = where_of(options, request)
     if options.name is not None:
         refuse_name(root, options.name, "evidence")
+    refuse_unwritable(root)
     on_result = on_result or (lambda *_: None)
     matrix = matrix_of(context, request)
     points = PointsRun(context, request, options, matrix, root, on_result)

@@ -14,19 +14,22 @@ from vpatch.commands.upstream.output import UpstreamPrOutput
 from vpatch.commands.upstream.proposal import (
     proposal_context,
     push_target,
+    refuse_unsendable,
     target_of,
     why_no_hooks,
 )
 from vpatch.commands.upstream.propose import propose
 from vpatch.commands.upstream.submit import refuse_credentials, submit
 from vpatch.console import render
+from vpatch.console.common_options import offline_option
+from vpatch.console.completion import PATCH_ID
 from vpatch.console.options import (
     evidence_dir_option,
     json_option,
     library_options,
-    offline_option,
 )
 from vpatch.console.output import secho, style
+from vpatch.console.renamed_options import renamed_option
 from vpatch.console.result import CommandResult
 from vpatch.errors import ConflictingOptionsError, ExitCode, UsageError, VpatchError
 from vpatch.util.wrapping import line_width, wrapped
@@ -43,15 +46,17 @@ _COLOURS = {"pass": "green", "fail": "red", "not asked": "yellow"}
 
 
 @click.command("upstream-pr")
-@click.argument("patch_id", metavar="PATCH")
+@click.argument("patch_id", type=PATCH_ID, metavar="PATCH")
 @click.option(
     "--submit", "sending", is_flag=True, help="Push the branch and open a draft pull request."
 )
 @click.option(
     "--target", "name", metavar="NAME", help="Project to propose to  [default: the patch's]"
 )
-@click.option(
-    "--on",
+@renamed_option(
+    "--onto",
+    "on",
+    old="--on",
     metavar="PATH@REF",
     help="Dry run on this instead of upstream's branch: PATH@REF, URL@REF or a release.",
 )
@@ -77,12 +82,12 @@ def command(
     no_hooks: bool,
     as_json: bool,
 ) -> CommandResult | ExitCode:
-    """Show a patch as a pull request to upstream, with every gate that it must pass.
+    """Show or open a pull request to upstream.
 
-    vpatch applies the codemods to upstream's main, and puts the patch's test where upstream keeps
-    such tests. It sends nothing without --submit. --submit needs every gate to pass, and a person
-    who confirms at a terminal. A second run updates the same pull request, and keeps what people
-    wrote there.
+    Shows a patch with every gate that it must pass. vpatch applies the codemods to upstream's main,
+    and puts the patch's test where upstream keeps such tests. It sends nothing without --submit.
+    --submit needs every gate to pass, and a person who confirms at a terminal. A second run updates
+    the same pull request, and keeps what people wrote there.
 
     Ends with 1 if a gate fails. With --offline, gates that need GitHub are not asked.
     """
@@ -95,6 +100,8 @@ def command(
     target = context.target(name)
     refused = why_no_hooks(context, name, no_hooks=no_hooks)
     with ExitStack() as stack:
+        if sending:
+            refuse_unsendable(context, target, refused, stack)
         proposal = proposal_context(
             context, patch, target, on, evidence_dir, fork, stack, hooks_refused=refused
         )
@@ -119,7 +126,7 @@ def _refuse_unfit(*, offline: bool, on: str | None, as_json: bool) -> None:
     if offline or on or as_json:
         raise ConflictingOptionsError(
             "--submit needs upstream as it is now, and asks a person",
-            hint="leave out --offline, --on and --json",
+            hint="leave out --offline, --onto and --json",
         )
     if not sys.stdin.isatty() or not sys.stdout.isatty():
         raise UsageError(

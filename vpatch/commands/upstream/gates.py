@@ -45,10 +45,10 @@ class Gate:
 def needed(
     decision: Decision, known: Sequence[Known], declared: Sequence[Upstream], branch: str
 ) -> Gate:
-    """Whether upstream still needs it, by the code of its branch; a new shape is told."""
+    """Whether upstream still needs it, by the code of its branch; an unsure state is told."""
     name = "needed upstream"
     reason = decision.reason
-    if decision.shape is not None and decision.differs_from_record:
+    if decision.shape is not None and decision.may_be_wrong:
         reason += f"; {describe_shape(decision.shape)}"
     if decision.state is State.NEEDED:
         return Gate(name, "pass", f"upstream's {branch} needs it: {reason}")

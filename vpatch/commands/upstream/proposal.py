@@ -122,12 +122,47 @@ def proposal_context(
     )
 
 
+def refuse_unsendable(
+    context: Context, target: Target, hooks_refused: tuple[str, str | None] | None, stack: ExitStack
+) -> None:
+    """Refuse a proposal that can pass no gate, before upstream is fetched and anything is planned.
+
+    Raises:
+        VpatchError: there is no token, git does not know who commits, or upstream's hooks may not
+            run. The error lists all of that.
+    """
+    errors: list[VpatchError] = []
+    github = context.github(stack, target)
+    if github.token is None:
+        errors.append(
+            UsageError(
+                f"no token for {github.host} was found, so nothing can be sent",
+                hint="run gh auth login, or set GH_TOKEN",
+                code="upstream.no-token",
+            )
+        )
+    if target.sign_off and identity(Path.cwd()) is None:
+        errors.append(
+            UsageError(
+                "git does not know who signs the commit off",
+                hint="set user.name and user.email with git config",
+                code="upstream.no-identity",
+            )
+        )
+    if target.hooks is not None and hooks_refused is not None:
+        what, hint = hooks_refused
+        text = f"upstream's hooks must pass before anything is sent, and they do not run: {what}"
+        errors.append(UsageError(text, hint=hint, code="upstream.hooks-refused"))
+    if errors:
+        raise combine(errors)
+
+
 def _enter(context: Context, target: Target, on: str | None, stack: ExitStack) -> CachedTree:
     try:
         return stack.enter_context(context.tree(_spec(target, on, context.library.folder)))
     except VpatchError as error:
         if on is None:
-            error.hint = f"{error.hint}; or try it on a release: --on 0.33.0"
+            error.hint = f"{error.hint}; or try it on a release: --onto 0.33.0"
         raise
 
 

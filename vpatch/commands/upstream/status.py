@@ -82,7 +82,7 @@ class PatchStatus:
         """What to do. No patch is dropped on code that no record of it has."""
         advice = advise(self.decision, self.plan.pin, self.known, self._missing)
         shape = self.decision.shape
-        if advice.action == "drop" and shape is not None and self.decision.differs_from_record:
+        if advice.action == "drop" and shape is not None and self.decision.may_be_wrong:
             reason = f"{advice.reason}; {describe_shape(shape)}"
             return Advice("keep", f"look again before you drop it: {reason}", finding=True)
         return advice

@@ -38,11 +38,11 @@ def command(
     *,
     as_json: bool,
 ) -> CommandResult | ExitCode:
-    """Show the state of each patch's upstream threads, and propose what to do.
+    """Show the state of each patch's upstream threads.
 
-    Shows three independent facts: the state of the pull request, the first release with the merged
-    change, and whether the pinned tree has the effect. vpatch proposes to drop, keep or port the
-    patch. It changes nothing.
+    Proposes what to do. Shows three independent facts: the state of the pull request, the first
+    release with the merged change, and whether the pinned tree has the effect. vpatch proposes to
+    drop, keep or port the patch. It changes nothing.
 
     Ends with 1 if a patch should be dropped or ported, if it declares something wrong about a
     thread, or if GitHub refuses to show a thread. Without a network, vpatch uses GitHub's last

@@ -52,7 +52,9 @@ def upstream_status(context: Context, request: selection.Request) -> UpstreamSta
     answers: dict[str, Answer | VpatchError] = {}
     with ExitStack() as stack:
         threads = context.threads(stack)
-        for job in selection.resolve(request, context.library, whole_library=True):
+        selections = selection.resolve(request, context.library, whole_library=True)
+        selection.note_library(context, selections)
+        for job in selections:
             with context.tree(job.spec, job.expected_digest) as tree:
                 plan = planned(context, job.patches, tree, to_write=False, alone=job.alone)
             named = [d for d in plan.decisions if d.patch.declaration.upstream]

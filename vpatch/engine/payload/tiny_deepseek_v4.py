@@ -32,6 +32,8 @@ from tiny_formats import BLOCK, Formats, Tensors, ones, under
 from tiny_tokenizer import write_tokenizer
 from tiny_tokens import BYTES, VOCABULARY, successor, word
 
+__all__ = ["write_checkpoint"]
+
 # The kernel that joins one mHC block to the next takes 8 parts of a row, by 256 threads each, where
 # there are fewer than 8 tokens; it silently leaves what is not a multiple of 2048 unwritten.
 _HIDDEN = 2048
@@ -59,7 +61,7 @@ def write_checkpoint(folder: Path) -> Path:
     """Write config.json, model.safetensors (140 MB) and a tokenizer; return the folder.
 
     The names of the tensors are those of DeepSeek's own checkpoints, with compressed-tensors'
-    suffixes. The values are the same whenever they are made.
+    suffixes. The values are the same for one torch and one type of CPU.
     """
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "config.json").write_text(json.dumps(_config(), indent=1), encoding="utf-8")
@@ -151,7 +153,7 @@ def _quantization() -> dict[str, object]:
 
 def _tensors() -> Tensors:
     make = Formats(seed=4)
-    embedding = torch.linalg.qr(make.normal(_HIDDEN, VOCABULARY))[0].T * _HIDDEN**0.5
+    embedding = _orthogonal(make).T * _HIDDEN**0.5
     head = torch.zeros(VOCABULARY, _HIDDEN)
     for token in range(VOCABULARY):
         head[successor(token)] += embedding[token] * _LOGIT / _HIDDEN
@@ -169,6 +171,16 @@ def _tensors() -> Tensors:
             layer["ffn.gate.bias"] = make.normal(_EXPERTS)
         tensors |= under(f"layers.{i}", layer)
     return tensors | under("mtp.0", _mtp(make))
+
+
+def _orthogonal(make: Formats) -> torch.Tensor:
+    """Return columns that are orthogonal, with the same bits for any number of threads."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        return torch.linalg.qr(make.normal(_HIDDEN, VOCABULARY))[0]
+    finally:
+        torch.set_num_threads(threads)
 
 
 def _mtp(make: Formats) -> Tensors:

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import torch
 
+__all__ = ["BLOCK", "Formats", "Tensors", "ones", "under"]
+
 BLOCK = 128
 """The side of an FP8 block, and the length of an INT4 group."""
 _NIBBLES = 8
@@ -14,6 +16,7 @@ _NIBBLES = 8
 _INT4_DEVIATION = 21.25**0.5
 
 Tensors = dict[str, torch.Tensor]
+"""Tensors by their names."""
 
 
 class Formats:
@@ -26,6 +29,7 @@ class Formats:
         self._random = torch.Generator().manual_seed(seed)
 
     def bf16(self, out: int, into: int, size: float = 1.0) -> Tensors:
+        """Return a weight in bfloat16."""
         return {"weight": (self.normal(out, into) * size / into**0.5).to(torch.bfloat16)}
 
     def fp8(self, out: int, into: int, size: float = 1.0) -> Tensors:
@@ -45,12 +49,15 @@ class Formats:
         }
 
     def normal(self, *shape: int) -> torch.Tensor:
+        """Return numbers from the standard normal distribution, in float32."""
         return torch.randn(shape, generator=self._random)
 
 
 def ones(size: int) -> torch.Tensor:
+    """Return so many ones in bfloat16, as the weight of a norm."""
     return torch.ones(size, dtype=torch.bfloat16)
 
 
 def under(prefix: str, tensors: Tensors) -> Tensors:
+    """Return the same tensors, with `prefix.` before each name."""
     return {f"{prefix}.{name}": tensor for name, tensor in tensors.items()}

@@ -1,6 +1,6 @@
 """A tiny checkpoint with an MTP head, whose every token and acceptance is known by construction.
 
-It runs inside an engine's Python, where vpatch is not: only torch and safetensors are imported.
+It runs inside an engine's Python, where vpatch is not: only the standard library is imported.
 
 The model is a MiMo (a Qwen2 layer and one MTP layer). Attention and MLP weights are zero, so that a
 token's embedding arrives at lm_head as it is, and the next token depends on the last one alone. A
@@ -16,8 +16,7 @@ import json
 import sys
 from pathlib import Path
 
-import torch
-from safetensors.torch import save_file
+from tiny_safetensors import Sparse, write_safetensors
 from tiny_tokenizer import write_tokenizer
 from tiny_tokens import BYTES, VOCABULARY, drafted, runner_up, successor, word
 
@@ -36,11 +35,15 @@ _TOKENIZER = "Qwen2Tokenizer"
 
 
 def write_checkpoint(folder: Path, *, acceptance: str = "all", gap: float | None = None) -> Path:
-    """Write config.json, model.safetensors (bfloat16, about 30 MB) and a tokenizer of words.
+    """Write config.json, model.safetensors (bfloat16, 26 MB) and a tokenizer; return the folder.
 
-    `acceptance` says which drafts are right: see tiny_tokens. The successor's logit is 32. With
-    `gap`, the runner-up's is less by so much (in multiples of 1/8, as bfloat16 has it), without it
-    is 0, as those of all other tokens. Returns the folder.
+    The model says `successor(token)` after each token, whose logit is 32.
+
+    Args:
+        folder: where the files are written. It is made if it is not there.
+        acceptance: which drafts are right: `all`, `none`, `first` or `most`, as `drafted` has it.
+        gap: by how much the logit of `runner_up(token)` is less, in multiples of 1/8, as bfloat16
+            has it. Without it, the logits of all other tokens are 0.
     """
     folder.mkdir(parents=True, exist_ok=True)
     config = {
@@ -65,22 +68,20 @@ def write_checkpoint(folder: Path, *, acceptance: str = "all", gap: float | None
     (folder / "config.json").write_text(json.dumps(config, indent=1), encoding="utf-8")
     words = [word(token) for token in range(BYTES)]
     write_tokenizer(folder, words, bos=_BOS, eos=_EOS, tokenizer_class=_TOKENIZER, length=_LENGTH)
-    tensors = {
-        name: tensor.to(torch.bfloat16).contiguous()
-        for name, tensor in _tensors(acceptance, gap).items()
-    }
-    save_file(tensors, folder / "model.safetensors", metadata={"format": "pt"})
+    write_safetensors(folder / "model.safetensors", _tensors(acceptance, gap))
     return folder
 
 
-def _tensors(acceptance: str, gap: float | None) -> dict[str, torch.Tensor]:
-    ones = torch.ones(_HIDDEN)
-    embedding = torch.cat([torch.eye(VOCABULARY), torch.zeros(VOCABULARY, VOCABULARY)], dim=1)
+def _tensors(acceptance: str, gap: float | None) -> dict[str, Sparse]:
+    ones = Sparse((_HIDDEN,), fill=1)
+    embedding = {(token, token): 1.0 for token in range(VOCABULARY)}
     tensors = {
-        "model.embed_tokens.weight": embedding,
-        "lm_head.weight": _head(gap),
+        "model.embed_tokens.weight": Sparse((VOCABULARY, _HIDDEN), embedding),
+        "lm_head.weight": Sparse((VOCABULARY, _HIDDEN), _head(gap)),
         "model.norm.weight": ones,
-        "model.mtp_layers.0.input_proj.weight": _input_projection(acceptance),
+        "model.mtp_layers.0.input_proj.weight": Sparse(
+            (_HIDDEN, 2 * _HIDDEN), _input_projection(acceptance)
+        ),
         "model.mtp_layers.0.token_layernorm.weight": ones,
         "model.mtp_layers.0.hidden_layernorm.weight": ones,
         "model.mtp_layers.0.final_layernorm.weight": ones,
@@ -90,43 +91,43 @@ def _tensors(acceptance: str, gap: float | None) -> dict[str, torch.Tensor]:
     return tensors
 
 
-def _head(gap: float | None) -> torch.Tensor:
+def _head(gap: float | None) -> dict[tuple[int, int], float]:
     """Return what maps a token read to its successor, and one to be drafted to itself."""
-    head = torch.zeros(VOCABULARY, _HIDDEN)
+    head = {}
     for token in range(VOCABULARY):
         if gap is not None:
             head[runner_up(token), token] = 1 - gap / _SCALE
-        head[successor(token), token] = 1
-        head[token, VOCABULARY + token] = 1
+        head[successor(token), token] = 1.0
+        head[token, VOCABULARY + token] = 1.0
     return head
 
 
-def _input_projection(acceptance: str) -> torch.Tensor:
+def _input_projection(acceptance: str) -> dict[tuple[int, int], float]:
     """Return what maps the hidden vector of before, and the embedding of now, to a draft."""
-    projection = torch.zeros(_HIDDEN, 2 * _HIDDEN)
+    projection = {}
     for token in range(VOCABULARY):
         if acceptance == "first":
             now = successor(token)  # what the model sampled after the token that it read before
-            projection[VOCABULARY + drafted(acceptance, now, 0), token] = 1
-            projection[VOCABULARY + drafted(acceptance, token, 1), VOCABULARY + token] = 1
+            projection[VOCABULARY + drafted(acceptance, now, 0), token] = 1.0
+            projection[VOCABULARY + drafted(acceptance, token, 1), VOCABULARY + token] = 1.0
         else:
-            projection[VOCABULARY + drafted(acceptance, token, 0), _HIDDEN + token] = 1
+            projection[VOCABULARY + drafted(acceptance, token, 0), _HIDDEN + token] = 1.0
     return projection
 
 
-def _idle_layer(prefix: str) -> dict[str, torch.Tensor]:
+def _idle_layer(prefix: str) -> dict[str, Sparse]:
     """Return a decoder layer that adds nothing to its input."""
     layer = {
-        f"{prefix}.input_layernorm.weight": torch.ones(_HIDDEN),
-        f"{prefix}.post_attention_layernorm.weight": torch.ones(_HIDDEN),
-        f"{prefix}.mlp.gate_proj.weight": torch.zeros(_INTERMEDIATE, _HIDDEN),
-        f"{prefix}.mlp.up_proj.weight": torch.zeros(_INTERMEDIATE, _HIDDEN),
-        f"{prefix}.mlp.down_proj.weight": torch.zeros(_HIDDEN, _INTERMEDIATE),
+        f"{prefix}.input_layernorm.weight": Sparse((_HIDDEN,), fill=1),
+        f"{prefix}.post_attention_layernorm.weight": Sparse((_HIDDEN,), fill=1),
+        f"{prefix}.mlp.gate_proj.weight": Sparse((_INTERMEDIATE, _HIDDEN)),
+        f"{prefix}.mlp.up_proj.weight": Sparse((_INTERMEDIATE, _HIDDEN)),
+        f"{prefix}.mlp.down_proj.weight": Sparse((_HIDDEN, _INTERMEDIATE)),
     }
     for name in ("q", "k", "v", "o"):
-        layer[f"{prefix}.self_attn.{name}_proj.weight"] = torch.zeros(_HIDDEN, _HIDDEN)
+        layer[f"{prefix}.self_attn.{name}_proj.weight"] = Sparse((_HIDDEN, _HIDDEN))
     for name in ("q", "k", "v"):
-        layer[f"{prefix}.self_attn.{name}_proj.bias"] = torch.zeros(_HIDDEN)
+        layer[f"{prefix}.self_attn.{name}_proj.bias"] = Sparse((_HIDDEN,))
     return layer
 
 

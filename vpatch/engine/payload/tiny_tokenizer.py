@@ -8,6 +8,8 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+__all__ = ["write_tokenizer"]
+
 _BYTES = 256
 _CHAT = "{% for message in messages %}{{ message['content'] }}{% endfor %}"
 
@@ -17,8 +19,13 @@ def write_tokenizer(
 ) -> None:
     """Write tokenizer.json, a BPE without merges, and tokenizer_config.json.
 
-    The words are the first tokens, in order; after them come the 256 bytes. `bos` and `eos` are
-    places in `words`, and `length` is the longest text, in tokens.
+    Args:
+        folder: where both files are written. It must be there.
+        words: the first tokens, in order. After them come the 256 bytes.
+        bos: the place in `words` of the token that begins a text.
+        eos: the place of the one that ends it, and that pads.
+        tokenizer_class: the class of transformers that reads the files.
+        length: of the longest text, in tokens.
     """
     kind = {"special": False, "single_word": False, "lstrip": False, "rstrip": False}
     added = [kind | {"normalized": False, "id": i, "content": word} for i, word in enumerate(words)]

@@ -5,19 +5,32 @@ Nothing is imported, so that an engine's Python and vpatch's own count with the 
 
 from __future__ import annotations
 
+__all__ = [
+    "ACCEPTANCES",
+    "BYTES",
+    "LOOP",
+    "VOCABULARY",
+    "drafted",
+    "runner_up",
+    "successor",
+    "word",
+]
+
 VOCABULARY = 512
+"""How many tokens there are."""
 # Tokens below follow one another in one long cycle, so that no output up to here repeats itself.
 _CYCLE = 250
 _STEP = 7
 _RUNNER_UP_STEP = 11
-# These four follow one another without end: what a degenerate loop looks like.
 LOOP = range(250, 254)
-# From here on a token is a byte of the text that was given; none of these is ever said.
+"""Tokens that follow one another without end: what a degenerate loop looks like."""
 BYTES = 256
+"""From here on, a token is a byte of the prompt's text. The model never says one."""
 # Of each 8 tokens that follow one another in number, those before this are drafted rightly.
 _RIGHT_OF_EIGHT = 6
 
 ACCEPTANCES = ("all", "none", "first", "most")
+"""What `acceptance` can be: see `drafted`."""
 
 
 def successor(token: int) -> int:
@@ -48,5 +61,5 @@ def drafted(acceptance: str, token: int, position: int) -> int:
 
 
 def word(token: int) -> str:
-    """Return a token of the cycle as the checkpoint's tokenizer writes it."""
+    """Return a token below `BYTES` as the checkpoint's tokenizer writes it, such as `<003>`."""
     return f"<{token:03}>"

@@ -17,6 +17,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
+__all__ = ["taken_from"]
+
 # As `from __future__ import annotations`: the names in them may be missing here.
 _ANNOTATIONS = __future__.annotations.compiler_flag
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)

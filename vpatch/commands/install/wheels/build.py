@@ -188,7 +188,7 @@ def make_wheel(
             "the wheel",
             error,
             where=str(output),
-            hint="free space or correct the permissions, or name another folder with --output",
+            hint="free space or correct the permissions, or name another folder with --output-dir",
         ) from error
     return MadeWheel(
         target,
