@@ -42,8 +42,8 @@ def skip_without_bubblewrap():
         pytest.skip("needs bubblewrap")
 
 
-def tree_of(files, *, version="0.23.0", carried=(), name="vllm"):
-    pin = Pin(name, "pypi", version, "sha256:" + "0" * 64, f"{name}-{version}.tar.gz")
+def tree_of(files, *, version="0.23.0", carried=(), name="vllm", digest="sha256:" + "0" * 64):
+    pin = Pin(name, "pypi", version, digest, f"{name}-{version}.tar.gz")
     return MemoryTree(pin, {p: as_bytes(t) for p, t in files.items()}, frozenset(carried))
 
 

@@ -13,7 +13,8 @@ def differs(key, tree, other):
     """Whether two trees have other code under a key of a shape: PATH::QUALIFIED.NAME."""
     path, _, name = key.partition("::")
     if not name:
-        return tree.read(path) != other.read(path)
+        texts = [one.read(path) if path in one.paths() else None for one in (tree, other)]
+        return texts[0] != texts[1]
     codes = [_code_of(one.package_files, path, name) for one in (tree, other)]
     assert codes[0] or STATEMENT in name, key
     if not codes[1] and codes[0]:

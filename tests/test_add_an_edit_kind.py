@@ -36,7 +36,7 @@ def copy(tmp_path_factory):
         shutil.copytree(ROOT / name, folder / name, ignore=ignored)
     for name in ("README.md", "pyproject.toml"):
         shutil.copy(ROOT / name, folder / name)
-    for name in ("advisories", "patches", "recipes", "targets", "docker"):
+    for name in ("advisories", "docker", "known-issues", "patches", "recipes", "targets"):
         (folder / name).symlink_to(ROOT / name)
     assert followed(PAGE, folder) == (2, 0)
     for diff in DIFFS:

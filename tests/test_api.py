@@ -302,7 +302,7 @@ def project(isolated, monkeypatch):
     site = isolated / "site"
     for name in ("patches/security", "recipes", "targets"):
         (site / name).mkdir(parents=True)
-    for name in ("advisories", "docker"):
+    for name in ("advisories", "docker", "known-issues"):
         shutil.copytree(ROOT / name, site / name)
     monkeypatch.setattr(catalog, "__file__", str(site / "vpatch" / "library" / "catalog.py"))
     with serve(Index()) as index:
@@ -364,13 +364,25 @@ def test_what_an_image_would_be_built_of():
         api.plan_image(trusting(), "0.23", options=api.BuildOptions(tags=("No!",)))
 
 
-def test_an_image_is_built_of_what_was_applied(project, monkeypatch):
+def test_without_docker_nothing_is_applied_for_an_image(project, monkeypatch):
     # Nothing answers there.
     monkeypatch.setenv("DOCKER_HOST", "tcp://127.0.0.1:9")
     with pytest.raises(api.UnavailableError) as caught:
         api.build_image(trusting(), recipe="vllm-0.23", options=api.BuildOptions(base="a:1"))
     assert caught.value.code.startswith("docker.")
-    assert (project / ".vpatch" / "vllm-0.23.0" / "vpatch.lock").is_file()
+    assert not (project / ".vpatch").exists()
+
+
+@pytest.mark.usefixtures("project")
+def test_an_edited_source_is_imported():
+    checkout = api.source(trusting(), "src", "0.23")
+    assert (checkout.outcome, checkout.pin.version) == ("created", "0.23.0")
+    file = checkout.folder / "vllm" / "engine.py"
+    file.write_text(file.read_text().replace("fast", "exact"))
+    (patch,) = api.import_patches(trusting(), api.ImportRequest("src", releases="none"))
+    assert patch.id == "src"
+    with pytest.raises(api.VpatchError, match="has changes"):
+        api.source(trusting(), "src", "0.23")
 
 
 @pytest.mark.usefixtures("project")

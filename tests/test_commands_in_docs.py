@@ -24,9 +24,13 @@ _END = frozenset(["|", ">", ">>", "&&", "||", ";", "2>", "#", "<", "2>&1"])
 _LEFT_OUT = re.compile(r"\s*(?:\[[^\]]*\.\.\.\]|\[OPTION[^\]]*\]|\.\.\.|…)")
 _PLACEHOLDER = re.compile(r"[A-Z][A-Z0-9_@=/.|-]*$|.*[<>{}$*].*")
 # Names of recipes and patches that a page has its reader write.
-MADE_IN_A_PAGE = ("mine", "small", "longer-drafts", "slow-mode", "the-tokens-of-one-more-draft")
+MADE_IN_A_PAGE = (
+    *("mine", "small", "longer-drafts", "low-temperature", "slow-mode"),
+    *("serving-0.23", "serving-0.25"),
+    "the-tokens-of-one-more-draft",
+)
 # Each has a test of its own with `--vllm all`.
-_ALL_RELEASES = frozenset(["status", "test", "checkpoint inspect"])
+_ALL_RELEASES = frozenset(["audit", "status", "test", "checkpoint inspect"])
 
 
 def _lines(text):
@@ -100,7 +104,7 @@ def _values_of(option, contexts):
 
 
 def _choice_or_placeholder(convert):
-    """Let a sentence name a choice by a placeholder, as it may name a patch: `--as KIND`."""
+    """Let a sentence name a choice by a placeholder, as it may name a patch: `--format KIND`."""
 
     def converted(self, value, param, context):
         is_placeholder = isinstance(value, str) and _PLACEHOLDER.match(value)

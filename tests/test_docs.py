@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import re
 import shutil
@@ -21,6 +22,7 @@ from vpatch.checkout.lockfile import LockFile
 from vpatch.codemods import SiteTransformer
 from vpatch.codemods.allowed import LIBCST, PURE, VPATCH
 from vpatch.codemods.inputs import inputs_of
+from vpatch.commands.audit.acceptance import ACCEPTED_FILE, AcceptedDeclaration, read_accepted
 from vpatch.console.document import Envelope, ErrorOutput
 from vpatch.declare.bench import Bench
 from vpatch.declare.edits import VERBS
@@ -29,10 +31,12 @@ from vpatch.declare.project_settings import read_settings
 from vpatch.declare.recipe import RecipeDeclaration
 from vpatch.declare.smoke import Figure
 from vpatch.declare.target import Target
-from vpatch.declare.yamlfile import read_yaml
+from vpatch.declare.yamlfile import read_yaml, valid_keys
+from vpatch.engine import PAYLOAD
 from vpatch.errors import ExitCode
 from vpatch.evidence.records import BehaviourTestRecord, SmokeRecord
 from vpatch.library.catalog import find_library
+from vpatch.library.project import Project
 from vpatch.library.shapes import BehaviourOnRelease, KnownShape, Shapes
 from vpatch.main import cli
 from vpatch.registry import RESULTS
@@ -256,7 +260,8 @@ def test_every_gate_is_in_the_table():
 def test_every_kind_of_finding_is_in_a_table():
     text = page("reference/checkpoint-findings.md")
     named = set(re.findall(r"^\| `([a-z0-9-]+)` \| ", text, re.MULTILINE))
-    source = (ROOT / "vpatch" / "checkpoint" / "findings.py").read_text(encoding="utf-8")
+    folder = ROOT / "vpatch" / "checkpoint"
+    source = "".join((folder / f"{n}.py").read_text() for n in ("findings", "contradictions"))
     known = set(re.findall(r'Finding\(\s*"([a-z0-9-]+)"', source))
     assert named == known
 
@@ -269,22 +274,44 @@ def test_every_edit_is_listed(verb):
 
 @pytest.mark.slow
 def test_the_tutorial_ends_in_a_working_patch(tmp_path):
-    assert followed(page("tutorial/own-patch.md"), tmp_path) == (4, 10)
+    assert followed(page("tutorial/own-patch.md"), tmp_path) == (2, 11)
+
+
+@pytest.mark.slow
+def test_a_plain_tree_is_there_by_its_page(tmp_path):
+    text = page("how-to/plain-tree.md")
+    assert followed(text, tmp_path) == (0, 1)
+    (command,) = re.findall(r"^```bash\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
+    edited = tmp_path / "plain-0.23.0" / "vllm" / "v1" / "sample" / "rejection_sampler.py"
+    edited.write_text(edited.read_text().replace("MAX_SPEC_LEN = 128", "MAX_SPEC_LEN = 256"))
+    output = documents.run(f"{command.strip()} --releases none", tmp_path)
+    assert "gives the same bytes" in output
+
+
+@pytest.mark.slow
+def test_several_releases_are_carried_by_their_page(tmp_path):
+    (path, patch), *_ = re.findall(
+        r"^`(patches/longer-drafts/patch.yaml)`\n\n```yaml\n(.*?)^```",
+        page("tutorial/own-patch.md"),
+        re.MULTILINE | re.DOTALL,
+    )
+    (tmp_path / path).parent.mkdir(parents=True)
+    (tmp_path / path).write_text(patch)
+    assert followed(page("how-to/several-releases.md"), tmp_path) == (2, 1)
+    for recipe in ("serving-0.23", "serving-0.25"):
+        assert "1 patch on" in documents.run(f"vpatch apply --recipe {recipe}", tmp_path)
 
 
 @pytest.mark.slow
 def test_a_diff_is_imported_by_its_page(tmp_path):
     text = page("how-to/import.md")
-    assert followed(text, tmp_path) == (2, 5)
-    blocks = re.findall(r"^```bash\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
-    apply, sources, diff, site_packages = blocks[:4]
-    documents.run(f"set -e\n{apply}{sources}", tmp_path)
-    edited = tmp_path / "sources" / "vllm" / "v1" / "sample" / "rejection_sampler.py"
-    edited.write_text(edited.read_text().replace("MAX_SPEC_LEN = 128", "MAX_SPEC_LEN = 256"))
-    documents.run(diff, tmp_path)
-    assert "+MAX_SPEC_LEN = 256" in (tmp_path / "fix.diff").read_text()
+    assert followed(text, tmp_path) == (2, 8)
+    apply, site_packages = re.findall(r"^```bash\n(.*?)^```", text, re.MULTILINE | re.DOTALL)[:2]
+    documents.run(f"set -e\n{apply}", tmp_path)
     folder = re.search(r"--from-tree (\S+)", site_packages)[1]
-    from_tree = f"{site_packages.replace(folder, 'sources').strip()} --releases none"
+    # It does not know its release any more.
+    shutil.rmtree(tmp_path / "src" / ".git")
+    from_tree = f"{site_packages.replace(folder, 'src').strip()} --releases none"
     assert "gives the same bytes" in documents.run(from_tree, tmp_path)
 
 
@@ -417,7 +444,7 @@ def test_an_error_is_what_is_shown(tmp_path):
 @pytest.mark.slow
 def test_a_check_is_what_is_shown(tmp_path):
     documents.run("vpatch apply --vllm 0.23", tmp_path)
-    assert followed(page("how-to/ci.md"), tmp_path) == (0, 1)
+    assert followed(page("how-to/ci.md"), tmp_path) == (0, 2)
 
 
 @pytest.mark.slow
@@ -443,6 +470,16 @@ def test_every_key_of_evidence_is_named():
     keys |= keys_of(BehaviourTestRecord.model_json_schema(mode="serialization"))
     assert len(keys) > 60
     assert unnamed(keys, "reference/evidence.md") == set()
+
+
+def test_accepted_advisories_that_are_shown_load(tmp_path):
+    (text,) = re.findall(
+        r"^```yaml\n(accepted:.*?)^```", page("how-to/security.md"), re.MULTILINE | re.DOTALL
+    )
+    (tmp_path / ACCEPTED_FILE).write_text(text)
+    (entry,) = read_accepted(Project(tmp_path, None))
+    assert (entry.id, entry.until.year) == ("CVE-2026-54234", 2027)
+    assert unnamed(set(valid_keys(AcceptedDeclaration)), "reference/project.md") == set()
 
 
 def test_a_project_finds_what_its_page_says(tmp_path):
@@ -484,6 +521,39 @@ def test_every_key_of_a_record_of_shapes_is_described():
     assert unnamed(keys, "reference/shapes.md") == set()
 
 
+def test_the_reference_has_each_command_with_its_options():
+    text = documents.script("command_tables").on_page_markdown(page("reference/cli.md"))
+    assert "<!--" not in text
+    context = click.Context(cli, info_name="vpatch")
+    for name in cli.list_commands(context):
+        assert f"\n## vpatch {name} {{ #vpatch-{name} " in text
+    (status,) = re.findall(r"^## vpatch status .*?(?=^## )", text, re.MULTILINE | re.DOTALL)
+    assert "| `--why PATCH` | Show what vpatch looked for and found for one patch. |" in status
+    # What each command has is there once, above all of them.
+    assert "--log-file" not in status
+    assert text.count("| `--log-file FILE` |") == 1
+    assert "## vpatch cache clear { #vpatch-cache-clear data-toc-label='cache clear' }" in text
+
+
+@pytest.mark.parametrize(
+    ("on_github", "origin", "link"),
+    [
+        (None, "https://github.com/OWNER/vpatch.git", "https://github.com/OWNER/vpatch"),
+        (None, "git@github.com:OWNER/vpatch.git", "https://github.com/OWNER/vpatch"),
+        ("OWNER/vpatch", "/srv/clone", "https://github.com/OWNER/vpatch"),
+        # Nobody else can open it, or it has a password.
+        (None, "/srv/clone", None),
+        (None, "https://me:secret@example.org/vpatch", None),
+        (None, "", None),
+    ],
+)
+def test_the_site_links_to_the_repository_that_it_is_built_from(
+    on_github, origin, link, monkeypatch
+):
+    monkeypatch.delenv("GITHUB_SERVER_URL", raising=False)
+    assert documents.script("site_facts").repository(on_github, origin) == link
+
+
 def test_the_table_of_proofs_is_made_from_the_record():
     proof_table = documents.script("proof_table")
     needed = KnownShape(releases=("0.9.0", "0.10.0"), state="needed", variant=None, definitions={})
@@ -511,7 +581,45 @@ def test_the_table_of_proofs_is_made_from_the_record():
     assert proof_table.on_page_markdown("text") == "text"
 
 
-@pytest.mark.parametrize("name", ["errors.md", "json-keys.md"])
+def payload_modules():
+    return {path.stem: ast.parse(path.read_text()) for path in PAYLOAD.glob("*.py")}
+
+
+def test_each_fixture_is_on_its_page_and_nothing_else():
+    offered = {}
+    for module, tree in payload_modules().items():
+        for node in tree.body:
+            if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__":
+                offered[module] = set(ast.literal_eval(node.value))
+    generated = page("reference/fixtures.md").partition("<!-- generated")[2]
+    sections = re.split(r"^## (\w+)$", generated, flags=re.MULTILINE)[1:]
+    shown = {
+        module: re.findall(r"^### `(\w+)`$\n\n(?!#)\S", text, re.MULTILINE)
+        for module, text in zip(sections[::2], sections[1::2], strict=True)
+    }
+    assert {module: sorted(names) for module, names in shown.items()} == {
+        module: sorted(names) for module, names in offered.items()
+    }
+    # The tests of the library use nothing else.
+    modules = payload_modules()
+    used = {
+        (node.module, alias.name)
+        for file in (ROOT / "patches").rglob("test_*.py")
+        for node in ast.walk(ast.parse(file.read_text()))
+        if isinstance(node, ast.ImportFrom) and node.module in modules
+        for alias in node.names
+    }
+    assert ("tiny_mtp", "write_checkpoint") in used
+    assert {(module, name) for module, name in used if name not in shown.get(module, ())} == set()
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("errors.md", "fixtures.md", "json-keys.md"),
+        *("known-issues.md", "known-issues-schema.json"),
+    ],
+)
 def test_a_generated_page_is_what_the_code_says(name):
     assert page(f"reference/{name}") == documents.script("generate").PAGES[name](), (
         "run: python docs/generate.py"

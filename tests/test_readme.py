@@ -28,13 +28,13 @@ def test_the_first_command_prints_what_is_shown(tmp_path):
 
 
 def test_the_status_is_what_is_shown(tmp_path):
-    command = re.search(r"^(vpatch status .*)$", README, re.MULTILINE)[1]
+    command = re.search(r"^(vpatch status .* --patch .*)$", README, re.MULTILINE)[1]
     assert run(command, tmp_path) == shown("status")
 
 
 @pytest.mark.slow
 def test_the_start_page_shows_what_is_printed(tmp_path):
-    assert followed(page("index.md"), tmp_path) == (0, 1)
+    assert followed(page("index.md"), tmp_path) == (0, 7)
 
 
 @pytest.fixture(scope="module")
@@ -79,7 +79,7 @@ def test_the_patch_beside_it_survives(tmp_path):
 
 @pytest.mark.slow
 def test_a_patch_that_upstream_has_is_what_is_shown(tmp_path):
-    command = re.search(r"`(vpatch upstream-pr \S+ --on .*?)`", page("how-to/upstream.md"))[1]
+    command = re.search(r"`(vpatch upstream-pr \S+ --onto .*?)`", page("how-to/upstream.md"))[1]
     # The archive is fetched, where it is not in the cache.
     run(f"vpatch status --vllm 0.33.0 --patch {PROPOSED}", tmp_path)
     assert run(command, tmp_path, codes=(1,)) == shown("upstream-pr")

@@ -47,11 +47,11 @@ class Clustered:
 
     def start(self, *args, on=None):
         command = ["smoke", "--vllm", "0.50", "--engine", self.python]
-        return self.project.start(*command, "--on", on or self.cluster.address, *args)
+        return self.project.start(*command, "--cluster", on or self.cluster.address, *args)
 
     def run(self, *args, on=None, code=0, do=("smoke", "--vllm", "0.50")):
         command = [*do, "--engine", self.python]
-        where = ["--on", on or self.cluster.address] if on != "here" else []
+        where = ["--cluster", on or self.cluster.address] if on != "here" else []
         return self.project.run(*command, *where, *args, code=code, in_process=False)
 
     def plan(self, text):

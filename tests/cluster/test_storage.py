@@ -225,7 +225,7 @@ def test_a_password_never_travels(url, refused):
 def test_it_needs_a_cluster():
     with pytest.raises(UsageError) as error:
         RunOptions(storage="/shared").where()
-    assert error.value.what == "--storage would have no effect without --on"
+    assert error.value.what == "--storage would have no effect without --cluster"
 
 
 @pytest.fixture(name="bucket")

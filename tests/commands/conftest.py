@@ -316,7 +316,7 @@ def site(tmp_path_factory):
     patches = ("mtp-proj-prefix", "cpu-spec-decode-fp64-gumbel")
     for path in ("vpatch", *(f"patches/{patch_id}" for patch_id in patches)):
         shutil.copytree(ROOT / path, folder / path, ignore=ignore)
-    for name in ("advisories", "docker", "targets"):
+    for name in ("advisories", "docker", "known-issues", "targets"):
         shutil.copytree(ROOT / name, folder / name)
     (folder / "recipes").mkdir()
     recipe = (ROOT / "recipes" / "vllm-0.23.yaml").read_text(encoding="utf-8")

@@ -1,4 +1,4 @@
-"""vpatch smoke --on: cells on the nodes of a Ray cluster, with a vLLM of a few lines."""
+"""vpatch smoke --cluster: cells on the nodes of a Ray cluster, with a vLLM of a few lines."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""vpatch bench --on: what is compared runs on one node, with a vLLM of a few lines."""
+"""vpatch bench --cluster: what is compared runs on one node, with a vLLM of a few lines."""
 
 from __future__ import annotations
 

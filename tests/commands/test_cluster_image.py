@@ -1,4 +1,4 @@
-"""vpatch smoke and bench --on in images: each job runs in containers on its node."""
+"""vpatch smoke and bench --cluster in images: each job runs in containers on its node."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def slow(project, fault, **changes):
 def test_a_run_in_an_image_on_nodes(patched, docker, cluster):
     before = docker.containers()
     smoke(patched, "--name", "here")
-    run = smoke(patched, "--name", "there", "--on", cluster.address)
+    run = smoke(patched, "--name", "there", "--cluster", cluster.address)
     assert run.out.splitlines()[-1] == "4 of 4 cells pass; evidence: evidence/there"
     here, there = (record_of(patched, name) for name in ("here", "there"))
     assert judged(there) == judged(here)
@@ -78,7 +78,7 @@ def test_a_run_in_an_image_on_nodes(patched, docker, cluster):
         "there matches (passed, "
     )
     assert docker.containers() == before
-    again = smoke(patched, "--name", "again", "--on", "127.0.0.1:1", "--resume")
+    again = smoke(patched, "--name", "again", "--cluster", "127.0.0.1:1", "--resume")
     assert "note: 4 cells of an earlier run" in again.err
 
 
@@ -90,9 +90,9 @@ def test_a_benchmark_in_two_images_on_nodes(benched, docker, cluster):
     pair = ("bench", "--compare", f"image:{benched.tag},image:{other}")
     try:
         benched.run(*pair, "--name", "here", in_process=False)
-        on = ("--name", "there", "--on", cluster.address)
+        on = ("--name", "there", "--cluster", cluster.address)
         run = benched.run(*pair, *on, in_process=False)
-        kept = ("--name", "kept", "--on", "127.0.0.1:1", "--resume")
+        kept = ("--name", "kept", "--cluster", "127.0.0.1:1", "--resume")
         again = benched.run(*pair, *kept, in_process=False)
     finally:
         docker.forget(other)
@@ -122,7 +122,7 @@ def test_a_container_sees_the_dataset_of_its_job(benched, cluster, docker):
     reader = f"{benched.tag}-reader"
     docker.build(reader, f"FROM {benched.tag}\nRUN touch {PACKAGES}/pandas.py", {})
     try:
-        args = ("--name", "one", "--on", cluster.address)
+        args = ("--name", "one", "--cluster", cluster.address)
         run = benched.run("bench", "--image", reader, *args, in_process=False)
     finally:
         docker.forget(reader)
@@ -153,7 +153,7 @@ def test_a_lost_node_leaves_no_container(patched, docker, cluster):
     )
     victim = cluster.add("victim", env={"DOCKER_HOST": docker.where})
     before = docker.containers()
-    on = ("--on", cluster.address, "--attempts", "1", "--name", "one")
+    on = ("--cluster", cluster.address, "--attempts", "1", "--name", "one")
     with patched.start("smoke", "--image", patched.tag, *on) as process:
         for line in lines_of(process):
             if BEGUN.match(line):
@@ -169,7 +169,7 @@ def test_a_lost_node_leaves_no_container(patched, docker, cluster):
 def test_ctrl_c_leaves_no_container(patched, docker, cluster):
     slow(patched, "hang while loading")
     before = docker.containers()
-    on = ("--on", cluster.address, "--name", "one")
+    on = ("--cluster", cluster.address, "--name", "one")
     with patched.start("smoke", "--image", patched.tag, *on) as process:
         for line in lines_of(process):
             if BEGUN.match(line):
@@ -185,7 +185,7 @@ def test_ctrl_c_leaves_no_container(patched, docker, cluster):
 def test_a_cell_that_hangs_is_tried_elsewhere_and_leaves_no_container(patched, docker, cluster):
     slow(patched, "hang", token=1)
     before = docker.containers()
-    args = ("--name", "one", "--on", cluster.address, "--attempts", "2")
+    args = ("--name", "one", "--cluster", cluster.address, "--attempts", "2")
     run = smoke(patched, *args, code=1)
     nodes = [node for _, _, node in BEGUN.findall(run.err)]
     assert len(set(nodes)) == 2, run.err

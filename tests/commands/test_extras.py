@@ -205,7 +205,7 @@ def test_a_graft_that_converts_needs_the_extra_checkpoint(tmp_path):
     shards = {"a.safetensors": builders.trunk(), "b.safetensors": head}
     builders.write_checkpoint(tmp_path / "source", whole, shards)
     before = {path.name: path.read_bytes() for path in (tmp_path / "target").iterdir()}
-    graft = ("checkpoint", "graft-mtp", "target", "--from", "source", "--as")
+    graft = ("checkpoint", "graft-mtp", "target", "--from", "source", "--tensor-format")
     run = without(EXTRAS["checkpoint"], *graft, "trunk", folder=tmp_path)
     refused(run, "a graft that converts tensors", "checkpoint", *EXTRAS["checkpoint"])
     assert {path.name: path.read_bytes() for path in (tmp_path / "target").iterdir()} == before

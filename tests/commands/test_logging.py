@@ -59,7 +59,7 @@ def test_v_tells_what_is_done_and_how_long_it_takes(project, before, after):
     run = project.run(*before, "apply", "--vllm", VERSION, *after)
     assert f"INFO vpatch.source.network: asking the index {project.index.url}" in run.err
     assert "INFO vpatch.source.network: downloading " in run.err
-    assert "INFO vpatch.planning.plan: name-proj is needed: " in run.err
+    assert "INFO vpatch.planning.decider: name-proj is needed: " in run.err
     assert "INFO vpatch.main: ended with 0 after " in run.err
     assert "DEBUG" not in run.err
     assert "git -C" not in run.err

@@ -71,11 +71,12 @@ def test_nothing_of_an_error_is_obeyed(project):
 
 
 @pytest.mark.slow
-def test_a_diff_is_for_programs_as_it_is(project):
+@pytest.mark.parametrize("args", [["diff"], ["show", "evil", "--diff"]], ids=" ".join)
+def test_a_diff_is_for_programs_as_it_is(project, args):
     folder = project.patch("evil", "- {add-file: vllm/new.txt, from: new.txt}")
     (folder / "new.txt").write_text("\x1b[31m\x9b1m\n")
     project.apply()
-    args = ("diff", "--vllm", VERSION)
+    args = (*args, "--vllm", VERSION)
     assert "\n+\x1b[31m\x9b1m\n" in project.run(*args, in_process=False).out
     seen = on_a_terminal(project, *args, code=0)
     assert "+\\x1b[31m\\x9b1m" in seen

@@ -112,7 +112,7 @@ def test_names_are_matched_as_vllm_matches_them_and_fixed_for_it(engine, tmp_pat
     left_out = {name for entry in before.entries for name in entry.run} - missed
     assert {name for name, (out, _) in answers.items() if out} == left_out
     assert all(answers[name] == [False, "Linear"] for name in missed)
-    run(tmp_path, "checkpoint", "ignore-names", folder, "--fix")
+    run(tmp_path, "checkpoint", "ignore-names", folder, "--write")
     after, answers = asked(engine, folder)
     assert after.clean
     assert {name for name, (out, _) in answers.items() if out} == left_out | missed

@@ -68,7 +68,7 @@ def test_the_recipe_gives_the_same_on_a_head_and_three_nodes(started, tmp_path):
     here = vpatch(*command, "--name", "here")
     assert here.returncode == 0, here.stdout + here.stderr
     with started("abc") as cluster:
-        there = vpatch(*command, "--name", "there", "--on", cluster.address)
+        there = vpatch(*command, "--name", "there", "--cluster", cluster.address)
         assert there.returncode == 0, there.stdout + there.stderr
     assert judged(tmp_path / "there") == judged(tmp_path / "here")
     record = json.loads((tmp_path / "there" / "results.json").read_text())
@@ -85,7 +85,7 @@ def test_a_matrix_of_three_releases_is_one_record_and_one_page(started, tmp_path
     with started("ab") as cluster:
         run = vpatch(
             *("bench", "--recipe", tmp_path / "three.yaml", "--engine", "cpu", "--trust"),
-            *("--on", cluster.address, "--output-dir", tmp_path, "--name", "one"),
+            *("--cluster", cluster.address, "--output-dir", tmp_path, "--name", "one"),
         )
     assert run.returncode == 0, run.stdout + run.stderr
     assert "6 of 6 runs measured" in run.stdout

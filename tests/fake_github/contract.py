@@ -7,6 +7,7 @@ every request and every answer against GitHub's OpenAPI description. `plain_url`
 from __future__ import annotations
 
 from contextlib import contextmanager
+from itertools import count
 
 from tests.fake_github.prism import prism
 from tests.fake_github.servers import Fake, Front, served
@@ -14,10 +15,15 @@ from tests.fake_github.state import GitHub
 
 
 class Contract:
-    """The servers of a session; `github` is the state of the test that runs."""
+    """The servers of a session; `github` is the state of the test that runs.
+
+    The front numbers its requests, and `reached` are those that came to the fake.
+    """
 
     def __init__(self):
         self.github = GitHub()
+        self.numbers = count()
+        self.reached = set()
         self.fake_port = self.front_port = self.prism_port = 0
 
     @contextmanager

@@ -56,8 +56,15 @@ class Handler(BaseHTTPRequestHandler):
         pass
 
 
+# The number that the front gives to a request, so that it knows whether the fake got it.
+NUMBER = "X-Front-Number"
+# prism may lose a connection of its own before it asks the fake.
+MOST_TRIES = 3
+
+
 class Fake(Handler):
     def answer(self):
+        self.server.contract.reached.add(self.headers.get(NUMBER))
         github = self.server.contract.github
         path, _, query = self.path.partition("?")
         content = self.body()
@@ -94,30 +101,43 @@ class Front(Handler):
     def answer(self):
         contract = self.server.contract
         github = contract.github
-        port = contract.fake_port if self.path == "/graphql" else contract.prism_port
-        headers = {name: value for name, value in self.headers.items() if name.lower() != "host"}
-        headers |= {"X-Forwarded-Host": self.headers["Host"], "Connection": "close"}
-        with closing(HTTPConnection("127.0.0.1", port)) as connection:
-            connection.request(self.command, self.path, self.body() or None, headers)
-            try:
-                response = connection.getresponse()
-            except ConnectionError:
-                self.drop()
-                return
-            content = response.read()
-        if response.getheader("Content-Type") == "application/problem+json":
+        body = self.body() or None
+        for _ in range(MOST_TRIES):
+            number = str(next(contract.numbers))
+            reply = self.ask(contract, body, number)
+            if reply is not None or number in contract.reached:
+                break
+        if reply is None:
+            self.drop()
+            return
+        status, headers, content = reply
+        if headers.get("Content-Type") == "application/problem+json":
             told = json.loads(content)
-            if told["type"] == "FetchError":  # the fake gave prism no answer
-                self.drop()
-                return
             if "stoplight.io/prism/errors" in told["type"]:
                 github.violations.append(violation(self.command, self.path, told))
         kept = {
             name: value
-            for name, value in response.getheaders()
+            for name, value in headers.items()
             if name.lower() not in {"content-length", "connection", "keep-alive", "date"}
         }
-        self.send(response.status, kept, content)
+        self.send(status, kept, content)
+
+    def ask(self, contract, body, number):
+        """The status, headers and content of the reply; None if none came."""
+        port = contract.fake_port if self.path == "/graphql" else contract.prism_port
+        headers = {name: value for name, value in self.headers.items() if name.lower() != "host"}
+        headers |= {"X-Forwarded-Host": self.headers["Host"], "Connection": "close"}
+        with closing(HTTPConnection("127.0.0.1", port)) as connection:
+            connection.request(self.command, self.path, body, headers | {NUMBER: number})
+            try:
+                response = connection.getresponse()
+            except ConnectionError:
+                return None
+            content = response.read()
+        kind = response.getheader("Content-Type")
+        if kind == "application/problem+json" and json.loads(content)["type"] == "FetchError":
+            return None  # prism got no answer
+        return response.status, response.headers, content
 
 
 def violation(method, path, told):

@@ -7,6 +7,7 @@ import shutil
 import signal
 import subprocess
 import sys
+from contextlib import nullcontext
 from pathlib import Path
 
 import psutil
@@ -16,7 +17,9 @@ from github import GithubException, RateLimitExceededException
 
 from tests.fake_github import Fault, packages
 from tests.fake_github.asking import UPSTREAM, create, post, queried
+from tests.fake_github.contract import Contract
 from tests.fake_github.rest import Rest
+from tests.fake_github.servers import NUMBER, Front, Handler, served
 from tests.waiting import until
 
 # Faults
@@ -225,3 +228,27 @@ def test_prism_ends_with_the_session(tmp_path, how):
         prism = started(session)
         session.send_signal(how)
     until(lambda: gone(prism))
+
+
+@pytest.mark.parametrize(("reaches", "tries"), [(False, 2), (True, 1)])
+def test_a_request_that_prism_loses_is_sent_again(reaches, tries):
+    class Losing(Handler):
+        """Gives no answer the first time, whether or not the fake has the request by then."""
+
+        def answer(self):
+            asked.append(self.headers[NUMBER])
+            if len(asked) == 1:
+                contract.reached.update(asked if reaches else [])
+                self.drop()
+            else:
+                self.send(200, {}, b"{}")
+
+    asked = []
+    contract = Contract()
+    with (
+        served(Losing, contract) as contract.prism_port,
+        served(Front, contract) as port,
+        pytest.raises(requests.ConnectionError) if reaches else nullcontext(),
+    ):
+        assert requests.get(f"http://127.0.0.1:{port}/user", timeout=60).json() == {}
+    assert len(asked) == tries

@@ -360,3 +360,82 @@ def test_the_shipped_advisories():
     assert len(ids) == len(set(ids)) > 35
     assert {"CVE-2026-48746", "CVE-2026-54235"} <= set(ids)
     assert all(one.summary for one in found.all)
+
+
+def git_only(**keys):
+    """As osv.dev makes a record of a CVE that names no package."""
+    commits = {
+        "type": "GIT",
+        "repo": "https://github.com/vllm-project/vllm",
+        "events": [{"introduced": "0"}],
+    }
+    return advisory("CVE-2026-7", affected=[{"ranges": [commits], **keys}])
+
+
+def test_a_record_of_commits_alone_is_about_vllm(tmp_path):
+    row = git_only().model_dump(mode="json", by_alias=True)
+    found = read_advisories(zipped(tmp_path / "all.zip", {"a.json": json.dumps(row)}))
+    assert [one.id for one in found] == ["CVE-2026-7"]
+    row["affected"][0]["ranges"][0]["repo"] = "https://github.com/other/vllm"
+    (tmp_path / "other.json").write_text(json.dumps(row))
+    with fails("security.no-advisories"):
+        read_advisories(tmp_path / "other.json")
+
+
+def test_tags_are_releases():
+    tagged = git_only(versions=["v0.22.0", "v0.23.0", "v0.9.0.1rc1"])
+    assert [tagged.covers(one) for one in ("0.23.0", "0.22.1")] == [True, False]
+    # The record is older than the release, and the range of commits has no end.
+    assert tagged.covers("0.24.0") is None
+    assert git_only().covers("0.24.0") is None
+
+
+def test_a_range_of_commits_that_ends_leaves_later_releases_out():
+    tagged = git_only(versions=["v0.22.0"])
+    events = [{"introduced": "0"}, {"fixed": "0" * 40}]
+    ranges = tagged.affected[0].ranges[0].model_copy(update={"events": tuple(events)})
+    (affected,) = tagged.affected
+    ended = affected.model_copy(update={"ranges": (ranges,)})
+    assert tagged.model_copy(update={"affected": (ended,)}).covers("0.24.0") is False
+
+
+def test_the_aliases_that_vpatch_ships_join_two_records_of_one_hole():
+    shipped = shipped_advisories()
+    ghsa = advisory("GHSA-hwrm-c4cx-rf4j", modified="2999-01-01T00:00:00Z")
+    pysec = advisory("PYSEC-2026-3937", modified="2999-01-01T00:00:00Z")
+    joined = with_newer(shipped, [ghsa, pysec])
+    assert len(joined.all) == len(shipped.all)
+    (same,) = [one for one in joined.all if one.id == "CVE-2026-73555"]
+    assert {ghsa.id, pysec.id} < same.names
+    assert same.sign is not None
+
+
+def test_another_database_has_no_say_in_signs():
+    sign = {"files": ["vllm/a.py"], "first": "0.1.0", "read": "9.0.0"}
+    new = advisory("CVE-2026-7", database_specific={"vpatch": {"sign": sign}})
+    (one,) = with_newer(Advisories((), NOW), [new]).all
+    assert one.sign is None
+
+
+@pytest.mark.parametrize(
+    ("word", "vectors", "severity"),
+    [
+        (None, ["CVSS:3.1/AV:N/AC:L/PR:N/UI:N/S:U/C:L/I:N/A:N"], "moderate"),
+        ("LOW", ["CVSS:3.1/AV:N/AC:L/PR:N/UI:N/S:U/C:H/I:H/A:H"], "low"),
+        (
+            None,
+            [
+                "CVSS:3.1/AV:N/AC:L/PR:N/UI:N/S:U/C:L/I:N/A:N",
+                "CVSS:4.0/AV:N/AC:L/AT:N/PR:N/UI:N/VC:N/VI:N/VA:H/SC:N/SI:N/SA:N",
+            ],
+            "high",
+        ),
+        (None, ["CVSS:9.9/AV:N"], None),
+    ],
+)
+def test_a_vector_is_a_severity(word, vectors, severity):
+    ratings = [{"type": "CVSS_V3", "score": one} for one in vectors]
+    one = advisory(severity=ratings, database_specific={"severity": word})
+    assert one.severity == severity
+    (joined,) = with_newer(Advisories((one,), NOW), [advisory("X", aliases=[one.id])]).all
+    assert joined.severity == "high"

@@ -1,19 +1,37 @@
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
 from importlib.metadata import version
+from pathlib import Path
 
 import pytest
 
+import vpatch
 from vpatch.util import own_code
-from vpatch.util.own_code import code_digest
+from vpatch.util.own_code import DECIDING, code_digest, content_digest, decider_digest
+
+DIGESTS = (code_digest, content_digest, decider_digest)
+# What decides imports these, and nothing of them decides: they read files, and tell of errors.
+NOT_DECIDING = {
+    *("__init__", "errors", "library/shapes", "source/lazy_files"),
+    *("trust/decision", "trust/store"),
+    *("util/digest", "util/directories", "util/files", "util/home", "util/plain_records"),
+    *("util/scratch", "util/uninterrupted", "util/untrusted", "util/validation"),
+}
 
 
 @pytest.fixture(autouse=True)
 def _asked_anew():
-    code_digest.cache_clear()
+    clear()
     yield
-    code_digest.cache_clear()
+    clear()
+
+
+def clear():
+    for digest in DIGESTS:
+        digest.cache_clear()
 
 
 def test_the_code_is_that_of_vpatch(tmp_path, monkeypatch):
@@ -85,3 +103,41 @@ def test_another_python_is_other_code(monkeypatch):
         code_digest.cache_clear()
         digests.add(code_digest())
     assert len(digests) == 3
+
+
+def test_only_an_edit_of_what_decides_changes_what_is_known_of_contents(tmp_path, monkeypatch):
+    package = tmp_path / "vpatch"
+    names = ("planning/decider.py", "codemods/match.py", "commands/status/command.py")
+    for name in ("util/own_code.py", *names):
+        (package / name).parent.mkdir(parents=True, exist_ok=True)
+        (package / name).write_text("x = 1\n")
+    monkeypatch.setattr(own_code, "__file__", str(package / "util" / "own_code.py"))
+    digests = [(content_digest(), decider_digest())]
+    for name in reversed(names):
+        clear()
+        (package / name).write_text("x = 2\n")
+        digests.append((content_digest(), decider_digest()))
+    assert digests[0] == digests[1]
+    assert len(set(digests)) == 3
+
+
+def test_the_libraries_count_for_contents_and_not_for_records(monkeypatch):
+    before = content_digest(), decider_digest()
+    clear()
+    monkeypatch.setattr(own_code, "_versions", lambda: {"libcst": "9"})
+    assert content_digest() != before[0]
+    assert decider_digest() == before[1]
+
+
+def test_all_that_decides_is_in_the_digest():
+    """What a decision imports decides, or is known not to."""
+    code = (
+        "import sys, vpatch.planning.plan, vpatch.planning.lint, vpatch.library.loading\n"
+        "print(*(m.__file__ for n, m in sys.modules.items() if n.split('.')[0] == 'vpatch'))"
+    )
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    package = Path(vpatch.__file__).parent
+    imported = {Path(file).relative_to(package).as_posix() for file in run.stdout.split()}
+    others = {name.removesuffix(".py") for name in imported if not name.startswith(DECIDING)}
+    assert {name for name in others if not name.endswith("__init__")} | {"__init__"} == NOT_DECIDING
+    assert all((package / name).exists() for name in DECIDING)

@@ -85,8 +85,8 @@ def test_the_checkout_is_not_its_own_source(applied, below):
 def test_evidence_and_records_are_the_projects(project, below):
     run = project.run("evidence", "list", cwd=below)
     assert "there is no evidence in ../../../evidence" in run.out
-    for command in ("smoke", "bench", "upstream-pr"):
-        text = project.run(command, "--help", cwd=below).out
+    for command in ((), ("bench",)):
+        text = project.run(*command, "--help", cwd=below).out
         assert "in the project]" in " ".join(text.split())
 
 

@@ -8,6 +8,7 @@ import fcntl
 import json
 import os
 import py_compile
+import re
 import shutil
 import subprocess
 import sys
@@ -21,7 +22,7 @@ from tests.commands.install import official
 from tests.commands.install.environments import asked, install_wheel, pip
 from tests.commands.install.installed import INFO, Installed, made
 from tests.commands.unprivileged import prefix
-from tests.documents import ROOT
+from tests.documents import ROOT, shown
 from tests.environments import bare_environment
 from tests.projects import ENGINE, FILES, LLAMA, NAMED, VERSION
 from vpatch.commands.install import verify_env
@@ -67,6 +68,8 @@ def test_files_are_replaced_and_restored_to_the_byte(env):
     assert changed - ours == {LLAMA, ENGINE, f"{INFO}/RECORD"}
     run = env.uninstall()
     assert run.out == f"vllm {VERSION} in {env.site}\n  2 files as before vpatch install\n"
+    of_the_page = shown("uninstall").replace("0.23.0", VERSION).replace("9 files", "2 files")
+    assert run.out == re.sub(r"/\S+", str(env.site), of_the_page)
     assert env.state() == before
 
 

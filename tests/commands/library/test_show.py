@@ -3,6 +3,7 @@ from __future__ import annotations
 import pytest
 
 from tests.projects import SLOW_MODE, VERSION
+from vpatch.commands.library import show_command
 
 
 def test_show_tells_all_there_is(empty):
@@ -20,6 +21,13 @@ def test_show_tells_all_there_is(empty):
     assert "vllm-project/vllm#44821 (pull request, same change, merged, released in 0.24.0)" in out
     assert "\nsha256:" in out
     assert "\x1b" not in out
+
+
+def test_show_is_as_narrow_as_the_terminal(empty, monkeypatch):
+    monkeypatch.setattr(show_command, "line_width", lambda: 60)
+    out = empty.run("show", "mtp-proj-prefix").out
+    text = out.partition("\nWhy\n")[2].partition("\nsha256:")[0]
+    assert max(map(len, text.splitlines())) <= 60
 
 
 def test_show_as_json(project):

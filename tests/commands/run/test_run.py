@@ -30,7 +30,7 @@ def use(project, made):
     # As it is for users.
     project.env |= {**made.variables, "PYTHONDONTWRITEBYTECODE": ""}
     project.base = made
-    project.run(*ASKED, "--check", "--", "vllm")
+    project.run(*ASKED, "--dry-run", "--", "vllm")
     return project
 
 
@@ -269,7 +269,7 @@ def test_variables_are_quoted(ready):
 
 def test_check_says_what_would_happen_and_does_nothing(ready):
     before = ready.base.state()
-    out = ready.run(*ASKED, "--check", "--", "vllm", "serve", "a b").out
+    out = ready.run(*ASKED, "--dry-run", "--", "vllm", "serve", "a b").out
     assert f"vllm {VERSION}  {ready.base.site / 'vllm'}\n" in out
     assert "  needed      name-proj\n  needed      slow-mode\n" in out
     assert "2 files\n  vllm/engine.py\n  vllm/models/llama.py\n" in out
@@ -278,11 +278,11 @@ def test_check_says_what_would_happen_and_does_nothing(ready):
     assert overlays(ready) == []
     assert ready.base.state() == before
     ran(ready, "vllm")
-    assert "it is in the cache: " in ready.run(*ASKED, "--check", "--", "vllm").out
+    assert "it is in the cache: " in ready.run(*ASKED, "--dry-run", "--", "vllm").out
 
 
 def test_check_as_json(ready):
-    found = ready.run(*ASKED, "--check", "--json", "--", "vllm", "--json").json
+    found = ready.run(*ASKED, "--dry-run", "--json", "--", "vllm", "--json").json
     assert found["command"] == [str(ready.base.bin / "vllm"), "--json"]
     assert (found["vllm"], found["package"]) == (VERSION, str(ready.base.site / "vllm"))
     assert found["files"] == ["vllm/engine.py", "vllm/models/llama.py"]
@@ -301,7 +301,7 @@ def test_a_word_behind_the_dashes_is_no_option(ready):
     [
         ([], "cli.missing-option"),
         (["--json", "--", "vllm"], "cli.conflicting-options"),
-        (["--check", "--print-env", "--", "vllm"], "cli.conflicting-options"),
+        (["--dry-run", "--print-env", "--", "vllm"], "cli.conflicting-options"),
     ],
 )
 def test_options_that_contradict_each_other(ready, words, code):
@@ -340,9 +340,10 @@ def test_a_local_version_is_that_of_the_release(project):
 def test_a_series_means_the_installed_release(ready):
     ready.index.add("0.50.1", b"")
     assert (
-        "vllm 0.50.0 " in ready.run("run", "--vllm", "0.50", *PATCHES, "--check", "--", "vllm").out
+        "vllm 0.50.0 "
+        in ready.run("run", "--vllm", "0.50", *PATCHES, "--dry-run", "--", "vllm").out
     )
-    run = ready.run("run", "--vllm", "0.51", "--check", "--", "vllm", code=2)
+    run = ready.run("run", "--vllm", "0.51", "--dry-run", "--", "vllm", code=2)
     assert run.codes == ("engine.wrong-version",)
 
 
@@ -440,11 +441,11 @@ def test_several_processes_make_one_overlay(ready):
 
 
 def test_an_environment_without_a_command(ready):
-    found = json.loads(ready.run(*ASKED, "--check", "--json").out)["result"]
+    found = json.loads(ready.run(*ASKED, "--dry-run", "--json").out)["result"]
     assert found["command"] == []
     assert found["python"] == str(ready.base.bin / "python3")
     bare = bare_environment(ready.folder.parent / "bare")
-    run = ready.run(*ASKED, "--check", "--python", bare.python, code=2)
+    run = ready.run(*ASKED, "--dry-run", "--python", bare.python, code=2)
     assert run.codes == ("engine.no-vllm",)
 
 
@@ -457,7 +458,7 @@ def test_bytecode_goes_elsewhere_only_where_it_would_be_written(ready, how, monk
     else:
         access = os.access
         monkeypatch.setattr(os, "access", lambda path, mode: mode != os.W_OK and access(path, mode))
-    told = ready.run(*ASKED, "--check", "--json", "--", "vllm").json
+    told = ready.run(*ASKED, "--dry-run", "--json", "--", "vllm").json
     assert list(told["environment"]) == ["PYTHONPATH"]
 
 

@@ -94,7 +94,7 @@ def test_a_new_patch(asking, monkeypatch, tmp_path):
 
 def test_a_patch_that_is_not_trusted_any_more(known):
     shutil.rmtree(default_folder())
-    with fails("vpatch.several-errors", "its code is not run"):
+    with fails("vpatch.several-errors", "nothing of it runs"):
         known.ask()
     shutil.rmtree(known.project / "patches" / "name-proj")
     with fails("trust.not-trusted"):
@@ -103,7 +103,7 @@ def test_a_patch_that_is_not_trusted_any_more(known):
 
 def test_a_patch_that_never_was_trusted(asking):
     shutil.rmtree(default_folder())
-    with fails("vpatch.several-errors", "its code is not run"):
+    with fails("vpatch.several-errors", "nothing of it runs"):
         asking.ask()
     assert asking.decisions == 0
 

@@ -77,6 +77,7 @@ def test_a_run_and_its_evidence(smoked):
     assert "6 drafts, 12 of 12 accepted [6, 6], rate 1.000, length 3.00" in lines[1]
     assert lines[-1] == "4 of 4 cells pass; evidence: evidence/one"
     assert "after, 4 of 4: given k=2 server\n" in run.err
+    assert "collect_env" not in run.err
     folder = smoked.folder / "evidence" / "one"
     names = {path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()}
     assert names == {
@@ -103,6 +104,14 @@ def test_a_run_and_its_evidence(smoked):
     assert record["models"]["given"]["model"] == str(smoked.folder / "model")
     assert {c["figure"] for c in record["imports"]["after"]} == {"2 of 2"}
     assert before == {path: path.read_bytes() for path in smoked.site.rglob("*.py")}
+
+
+def test_an_environment_that_cannot_be_collected_is_noted(smoked):
+    (smoked.site / "vllm" / "collect_env.py").write_text("raise SystemExit(3)\n")
+    have_cells(smoked, "k: [0], modes: [offline]")
+    run = smoke(smoked)
+    assert "vllm.collect_env ended with 3; see environment.txt\n" in run.err
+    assert run.code == 0
 
 
 def test_evidence_that_matches_until_the_patch_is_another(evidenced):

@@ -14,15 +14,19 @@ from vpatch.workspace.selection import Request
 @pytest.mark.parametrize(
     ("options", "code", "said"),
     [
-        ({"resume": True}, "cli.unused-option", "--resume would have no effect without --on"),
-        ({"attempts": 2}, "cli.unused-option", "--attempts would have no effect without --on"),
+        ({"resume": True}, "cli.unused-option", "--resume would have no effect without --cluster"),
+        ({"attempts": 2}, "cli.unused-option", "--attempts would have no effect without --cluster"),
         (
             {"resume": True, "storage": "/shared", "image": "a:b"},
             "cli.unused-option",
-            "--resume and --storage would have no effect without --on",
+            "--resume and --storage would have no effect without --cluster",
         ),
-        ({"on": "auto", "python": "p"}, "cli.conflicting-options", "--python and --on exclude"),
-        ({"on": "auto", "port": 8000}, "cli.conflicting-options", "--port and --on exclude"),
+        (
+            {"on": "auto", "python": "p"},
+            "cli.conflicting-options",
+            "--python and --cluster exclude",
+        ),
+        ({"on": "auto", "port": 8000}, "cli.conflicting-options", "--port and --cluster exclude"),
         ({"image": "a:b", "python": "p"}, "cli.conflicting-options", "--image and --python name"),
         ({"image": "a:b", "before": True}, "cli.conflicting-options", "an image already says"),
         ({"python": "p", "engine": "cpu"}, "cli.conflicting-options", "an environment already"),

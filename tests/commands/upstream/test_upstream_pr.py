@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from unittest import mock
+
 import pytest
 
 from tests.commands.smoke.builders import rewritten
 from tests.commands.upstream.proposals import LLAMA, TEST_AT, UPSTREAM, git
 from tests.fake_github import Fault
+from vpatch.commands.upstream import proposal
 
 NETWORK = {
     "not merged already",
@@ -73,10 +76,12 @@ def test_offline_asks_nobody(upstream):
 
 
 def test_upstream_as_it_is_elsewhere(upstream):
-    gates = upstream.gates("--on", "0.50.0", code=1)
+    gates = upstream.gates("--onto", "0.50.0", code=1)
     said = "docs/contributing/README.md: the file is not in upstream's tree"
     assert gates["title"]["said"].startswith(said)
-    assert upstream.run("--offline", "--on", f"{upstream.repo}@main").out.startswith("vllm 0.50.0")
+    assert upstream.run("--offline", "--onto", f"{upstream.repo}@main").out.startswith(
+        "vllm 0.50.0"
+    )
 
 
 def test_no_evidence_and_what_to_do(upstream):
@@ -415,7 +420,22 @@ def test_no_token(upstream):
     run = upstream.run()
     assert "no token for 127.0.0.1" in run.err
     assert run.out.endswith("7 of 11 gates pass, 0 fail, 4 not asked\n")
-    assert "nothing was sent: every gate must pass" in upstream.submit(code=1)
+    with mock.patch.object(proposal, "_enter", side_effect=AssertionError("it fetched first")):
+        run = upstream.submit_here(code=2)
+    assert run.codes == ("upstream.no-token",)
+
+
+def test_what_stops_a_submission_is_said_before_upstream_is_fetched(upstream):
+    """All of it at once: hooks that may not run, and a commit that nobody signs off."""
+    target = upstream.project.folder / "targets" / "vllm.yaml"
+    target.write_text(f"{target.read_text()}hooks: hooks.yaml\n")
+    with (
+        mock.patch.object(proposal, "_enter", side_effect=AssertionError("it fetched first")),
+        mock.patch.object(proposal, "identity", return_value=None),
+    ):
+        run = upstream.submit_here("--no-hooks", code=2)
+    assert run.codes == ("upstream.no-identity", "upstream.hooks-refused")
+    assert "left out by --no-hooks" in run.err
 
 
 def test_upstream_is_out_of_reach(upstream):
@@ -423,7 +443,7 @@ def test_upstream_is_out_of_reach(upstream):
     path.write_text(
         path.read_text().replace(f"url: {upstream.repo}\n", "url: https://127.0.0.1:9/v\n")
     )
-    assert "or try it on a release: --on 0.33.0" in upstream.run(code=4).err
+    assert "or try it on a release: --onto 0.33.0" in upstream.run(code=4).err
 
 
 def test_another_branch_is_called_by_its_name(upstream):

@@ -59,7 +59,8 @@ def test_the_three_answers(declared, github):
 
 def test_all_patches_that_name_a_thread(declared):
     found = {
-        one["patch"]: one for one in status(declared, "--json", code=1, patch=None).json["patches"]
+        one["patch"]: one
+        for one in status(declared, "--library", "--json", code=1, patch=None).json["patches"]
     }
     # Those that come along name threads that this GitHub does not have.
     assert set(found) == {"name-proj", "mtp-proj-prefix", "cpu-spec-decode-fp64-gumbel"}
@@ -78,7 +79,7 @@ def test_a_tree_that_has_the_effect(declared):
 
 
 def test_nothing_is_dropped_on_code_that_no_record_has(declared):
-    declared.index.add("0.51.0", with_the_effect("0.51.0"))
+    declared.index.add("0.51.0", with_the_effect("0.51.0", b"(4, 8, bias=False)"))
     declared.run("test", "name-proj", "--record", "--vllm", "0.50.0")
     run = status(declared, "--vllm", "0.51.0", code=1)
     assert "  keep: look again before you drop it: the tree has the effect: " in run.out
@@ -87,11 +88,18 @@ def test_nothing_is_dropped_on_code_that_no_record_has(declared):
     assert "  drop: the tree has " in status(declared, "--vllm", "0.51.0", code=1).out
 
 
-def with_the_effect(version):
+def test_code_as_the_patch_makes_it_is_on_record(declared):
+    declared.index.add("0.51.0", with_the_effect("0.51.0"))
+    declared.run("test", "name-proj", "--record", "--vllm", "0.50.0")
+    assert "  drop: the tree has " in status(declared, "--vllm", "0.51.0", code=1).out
+
+
+def with_the_effect(version, head=b"(4, 8)"):
     from tests.projects import FILES, LLAMA, NAMED, archive
 
     old = b"        self.proj = Linear(4, 4)  # narrow\n"
-    return archive(version, {LLAMA: FILES[LLAMA].replace(old, NAMED)})
+    llama = FILES[LLAMA].replace(old, NAMED).replace(b"(4, 8)", head)
+    return archive(version, {LLAMA: llama})
 
 
 def test_contained_and_without_effect(declared, github):
