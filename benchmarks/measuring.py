@@ -9,13 +9,15 @@ import statistics
 import subprocess
 import sys
 import time
+from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from vpatch.source.cache import default_cache_folder
 
 if TYPE_CHECKING:
-    from pathlib import Path
+    from collections.abc import Iterator
 
 VPATCH = [sys.executable, "-m", "vpatch"]
 # The kinds of the cache that hold what was found out before.
@@ -70,6 +72,26 @@ def own_cache(folder: Path) -> Path:
         shutil.copytree(user / "index", folder / "index")
     os.environ["VPATCH_CACHE_DIR"] = str(folder)
     return folder
+
+
+@contextmanager
+def cache_in(folder: Path) -> Iterator[None]:
+    """Make vpatch use another folder for its cache, for a while."""
+    before = os.environ.get("VPATCH_CACHE_DIR")
+    os.environ["VPATCH_CACHE_DIR"] = str(folder)
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ["VPATCH_CACHE_DIR"]
+        else:
+            os.environ["VPATCH_CACHE_DIR"] = before
+
+
+def bytes_received() -> int:
+    """Return the bytes that all network devices of this machine have received; Linux alone."""
+    rows = Path("/proc/net/dev").read_text(encoding="ascii").splitlines()[2:]
+    return sum(int(row.partition(":")[2].split()[0]) for row in rows)
 
 
 def forget(cache: Path) -> None:

@@ -41,7 +41,8 @@ _HEAD = """# Definitions that changed between releases
 Between these releases, the patch fits, but upstream changed the definition. `vpatch bump` says
 `look again` there. To read the upstream diff of each definition, name a recipe that has the patch
 and pins the older release: `vpatch bump RECIPE --to VERSION --diff`.
-[Move to a new release](../how-to/bump.md#look-again) walks through two of them.
+[Move to a new release](../how-to/bump.md#look-again) walks through two of them. Where only code
+around it changed, the verdict is the same, and the definitions are not listed here.
 
 <!-- generated: python benchmarks/replay.py --markdown docs/reference/look-again.md -->
 """
@@ -93,13 +94,13 @@ def page(steps: Sequence[ReplayedStep], *, diffs: bool = False) -> str:
         lines += ["|---|---|---|"]
         shown: list[str] = []
         for one in step.looked_at:
-            real = [code for code in one.changed if code.kind != "moved"]
+            real = [code for code in one.changed if code.kind != "moved" and not code.around]
             for code in sorted(real, key=lambda code: (code.name, code.kind)):
                 added, removed = code.counts
                 name = code.name.replace("|", "\\|")
                 lines.append(f"| `{one.id}` | `{name}` | {code.kind}, +{added} -{removed} |")
                 shown += [f"### {one.id}: {code.name}", "", "````diff", *code.upstream, "````", ""]
-            if not real:
+            if not real and not any(code.around for code in one.changed):
                 lines.append(f"| `{one.id}` | | {one.reason} |")
         lines += ["", *(shown if diffs else [])]
     return "\n".join(lines).rstrip() + "\n"

@@ -2,7 +2,7 @@
 
     python benchmarks/run.py [--rounds 9] [--python PYTHON]
 
-`vpatch run --check`, `vpatch run -- PYTHON -c pass` and plain `PYTHON -c pass` take turns. PYTHON
+`vpatch run --dry-run`, `vpatch run -- PYTHON -c pass` and plain `PYTHON -c pass` take turns. PYTHON
 is that of an environment with vLLM 0.23.0, by default the CPU engine in the cache. Warm means that
 vpatch has run the same before. The first run makes the overlay, and is measured once. Reported are
 wall time and CPU time (user and system, children included) in seconds, and peak resident memory in
@@ -25,7 +25,7 @@ from vpatch.source.cache import default_cache_folder
 
 RUN = [*VPATCH, "run", "--recipe", "vllm-0.23"]
 LIMITS = {
-    "run --check, s of CPU": 0.3,
+    "run --dry-run, s of CPU": 0.3,
     "run more than the command alone, s of CPU": 0.3,
     "memory, MB": 200.0,
 }
@@ -45,17 +45,17 @@ def main() -> int:
         command = [python, "-c", "pass"]
         first = measure([*RUN, "--", *command], at=folder)
         for _ in range(options.rounds):
-            check.append(measure([*RUN, "--check", "--", *command], at=folder))
+            check.append(measure([*RUN, "--dry-run", "--", *command], at=folder))
             run.append(measure([*RUN, "--", *command], at=folder))
             plain.append(measure(command, at=folder))
     print(f"{machine()}; medians of {options.rounds} rounds (least to most)")
     show("vpatch run -- python -c pass, the first time", [first])
-    show("vpatch run --check, warm", check)
+    show("vpatch run --dry-run, warm", check)
     show("vpatch run -- python -c pass, warm", run)
     show("python -c pass", plain)
     cpu = [statistics.median(one.cpu for one in runs) for runs in (check, run, plain)]
     figures = {
-        "run --check, s of CPU": cpu[0],
+        "run --dry-run, s of CPU": cpu[0],
         "run more than the command alone, s of CPU": cpu[1] - cpu[2],
         "memory, MB": max(one.memory for one in [first, *check, *run]),
     }

@@ -18,7 +18,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from made_library import write_library
-from measuring import VPATCH, Run, forget, machine, measure, own_cache, show, verdicts
+from measuring import (
+    VPATCH,
+    Run,
+    bytes_received,
+    cache_in,
+    forget,
+    machine,
+    measure,
+    own_cache,
+    show,
+    spread,
+    verdicts,
+)
 
 from vpatch.source.cache import default_cache_folder
 from vpatch.source.spec import parse_vllm
@@ -33,8 +45,21 @@ MADE_FROM = "0.23.0"
 EDITED = ("mtp-proj-prefix", "deepgemm-next-n-3")
 SIZES = (9, 25, 50)
 LIMITS = {
-    "all anew, s": 10.0,
-    "all remembered, s": 1.5,
+    "fresh, status --all, s": 2.0,
+    "fresh, audit --all, s": 3.0,
+    "fresh, status --all, MB of network": 1.0,
+    "JSON anew, times the text": 1.1,
+    "JSON remembered, times the text": 1.1,
+    "vpatch.api anew, times the text": 1.1,
+    "vpatch.api remembered, times the text": 1.1,
+    "without records, 1 patch and 1 release, s of CPU": 1.0,
+    "without records, 1 patch, s of CPU": 3.0,
+    "without records, 9 patches and 1 release, s of CPU": 2.0,
+    "without records, 9 patches, s of CPU": 20.0,
+    "without records, 35 patches, s of CPU": 45.0,
+    "150 patches and 1 release anew, s": 15.0,
+    "150 patches and 1 release remembered, s": 0.5,
+    "150 patches applied, s": 30.0,
     "with an own codemod.py, anew, s": 10.0,
     "with an own codemod.py, remembered, s": 1.5,
     "after an edit of one patch, s": 3.0,
@@ -44,6 +69,22 @@ LIMITS = {
     "one release remembered, s of CPU": 0.35,
     "memory, MB": 300.0,
 }
+API = """
+from vpatch import api
+with api.open_context(offline=True) as context:
+    api.status(context, RELEASES)
+"""
+# Decides on patches, with nothing of decisions.json.
+ANEW = """
+from vpatch.workspace.context import Context
+from vpatch.workspace.plan_pool import plans_for
+from vpatch.workspace.selection import Selection
+from vpatch.source.spec import parse_vllm
+with Context(offline=True, uses_records=False) as context:
+    patches = tuple(context.library.load(PATCHES))
+    jobs = [Selection(parse_vllm(release), patches) for release in RELEASES]
+    plans_for(context, jobs, findings_for="none", each_alone=True)
+"""
 CODEMOD = """\
 import libcst as cst
 from vpatch.codemods import SiteTransformer
@@ -105,9 +146,73 @@ class Benchmark:
         show(f"{what}, remembered", again)
         return _wall(anew), _wall(again)
 
-    def all(self) -> dict[str, float]:
-        anew, again = self.anew_and_again("9 patches", self.folder)
-        return {"all anew, s": anew, "all remembered, s": again}
+    def fresh(self) -> dict[str, float]:
+        """A cache with nothing in it, and the user's own index."""
+        figures: dict[str, float] = {}
+        for name in ("status", "audit"):
+            runs, received = [], []
+            for _ in range(self.rounds):
+                empty = self.folder / "empty"
+                shutil.rmtree(empty, ignore_errors=True)
+                with cache_in(empty):
+                    before = bytes_received()
+                    runs.append(measure([*VPATCH, name, "--all"], at=self.folder, ends=(0, 1)))
+                    received.append((bytes_received() - before) / 1e6)
+            show(f"fresh, {name} --all", runs)
+            print(f"  network, MB {spread(received, 2)}")
+            figures[f"fresh, {name} --all, s"] = _wall(runs)
+            if name == "status":
+                figures["fresh, status --all, MB of network"] = statistics.median(received)
+        return figures
+
+    def forms(self) -> dict[str, float]:
+        """The same question as text, as JSON, and by the API."""
+        asked = [*VPATCH, "status", "--offline", "--vllm", ",".join(self.releases)]
+        listed = ", ".join(map(repr, self.releases))
+        commands = {
+            "text": asked,
+            "JSON": [*asked, "--json"],
+            "vpatch.api": [sys.executable, "-c", API.replace("RELEASES", listed)],
+        }
+        anew: dict[str, list[Run]] = {name: [] for name in commands}
+        again: dict[str, list[Run]] = {name: [] for name in commands}
+        for _ in range(self.rounds * 3):
+            for name, command in commands.items():
+                forget(self.cache)
+                anew[name].append(measure(command, at=self.folder, ends=(0, 1)))
+                again[name].append(measure(command, at=self.folder, ends=(0, 1)))
+        figures: dict[str, float] = {}
+        for name in commands:
+            show(f"{name}, anew", anew[name])
+            show(f"{name}, remembered", again[name])
+            if name != "text":
+                ratio = _wall(anew[name]) / _wall(anew["text"])
+                figures[f"{name} anew, times the text"] = ratio
+                ratio = _wall(again[name]) / _wall(again["text"])
+                figures[f"{name} remembered, times the text"] = ratio
+        return figures
+
+    def without_records(self) -> dict[str, float]:
+        library = Context(offline=True).library
+        cases = {
+            "1 patch and 1 release": (["mtp-proj-prefix"], ["0.28.0"]),
+            "1 patch": (["mtp-proj-prefix"], self.releases),
+            "9 patches and 1 release": (library.usual, ["0.28.0"]),
+            "9 patches": (library.usual, self.releases),
+            "35 patches": (sorted(library.patches), self.releases),
+        }
+        figures: dict[str, float] = {}
+        for name, (patches, releases) in cases.items():
+            code = ANEW.replace("PATCHES", repr(patches)).replace("RELEASES", repr(releases))
+            runs = []
+            for _ in range(self.rounds):
+                forget(self.cache)
+                runs.append(measure([sys.executable, "-c", code], at=self.folder))
+            show(f"without records, {name}", runs)
+            cpu = statistics.median(run.cpu for run in runs)
+            figures[f"without records, {name}, s of CPU"] = cpu
+            self.memory = max(self.memory, *(run.memory for run in runs))
+        return figures
 
     def own_codemod(self) -> dict[str, float]:
         at = self.folder / "own"
@@ -159,6 +264,30 @@ class Benchmark:
                 figures = {"50 patches anew, s": anew, "50 patches remembered, s": again}
         return figures
 
+    def vendor(self) -> dict[str, float]:
+        """As many patches as a vendor's plugin carries, as one series on one release."""
+        release = "0.28.0"
+        with Context(offline=True).tree(parse_vllm(release)) as tree:
+            files = dict(tree.package_files)
+        at = self.folder / "vendor"
+        ids = write_library(at / "patches", files, 150)
+        options = ["--trust", *(word for patch in ids for word in ("--patch", patch))]
+        forget(self.cache)
+        anew = [self.status(at, *options, releases=[release])]
+        again = [self.status(at, *options, releases=[release]) for _ in range(self.rounds)]
+        forget(self.cache)
+        apply = [*VPATCH, "apply", "--vllm", release, "--offline", *options]
+        applied = [measure(apply, at=at)]
+        show("150 patches and 1 release, anew", anew)
+        show("150 patches and 1 release, remembered", again)
+        show("150 patches applied, anew", applied)
+        self.memory = max(self.memory, applied[0].memory)
+        return {
+            "150 patches and 1 release anew, s": _wall(anew),
+            "150 patches and 1 release remembered, s": _wall(again),
+            "150 patches applied, s": _wall(applied),
+        }
+
     def one(self) -> dict[str, float]:
         self.status(self.folder, releases=[MADE_FROM])
         runs = [self.status(self.folder, releases=[MADE_FROM]) for _ in range(self.rounds * 3)]
@@ -171,7 +300,10 @@ def _wall(runs: list[Run]) -> float:
 
 
 CASES: dict[str, Callable[[Benchmark], dict[str, float]]] = {
-    "all": Benchmark.all,
+    "fresh": Benchmark.fresh,
+    "forms": Benchmark.forms,
+    "without-records": Benchmark.without_records,
+    "vendor": Benchmark.vendor,
     "own-codemod": Benchmark.own_codemod,
     "edited": Benchmark.edited,
     "new-release": Benchmark.new_release,

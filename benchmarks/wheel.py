@@ -30,7 +30,7 @@ LIMITS = {"vpatch wheel, s": 1.5, "memory, MB": 200.0}
 def made_by_vpatch(folder: Path, wheel: Path) -> tuple[Run, Path]:
     out = folder / "ours"
     shutil.rmtree(out, ignore_errors=True)
-    words = ["wheel", "--vllm", "0.23", "--wheel", str(wheel), "--output", str(out)]
+    words = ["wheel", "--vllm", "0.23", "--wheel", str(wheel), "--output-dir", str(out)]
     run = measure([*VPATCH, *words], at=folder)
     (made,) = out.glob("*.whl")
     return run, made
