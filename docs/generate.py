@@ -4,12 +4,18 @@
 
 - errors.md: the codes and exit codes of all errors, with their meanings from errors.yaml.
 - json-keys.md: what each command prints with `--json`, from the models of its result.
+- fixtures.md: what the modules for behaviour tests offer, from their `__all__` and docstrings. What
+  is above the mark is written by hand.
+- known-issues.md: the entries of known-issues/, and known-issues-schema.json: their form.
 
 tests/test_docs.py compares the pages with what this makes.
 """
 
 from __future__ import annotations
 
+import ast
+import json
+import re
 import sys
 from itertools import groupby
 from pathlib import Path
@@ -18,6 +24,8 @@ from typing import TYPE_CHECKING, Any
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from tests.error_codes import meanings, raised
+from vpatch.engine import PAYLOAD
+from vpatch.logs.known_issues import KnownIssue, known_issues
 from vpatch.registry import RESULTS, schema_of
 
 if TYPE_CHECKING:
@@ -43,7 +51,12 @@ the error. [Exit codes](exit-codes.md) explains the numbers.
 In Python, `error.code` has the code. One exception can hold several errors: its code is
 `vpatch.several-errors`, and each error in `error.errors` has its own code.
 """
-_JSON = """# JSON keys
+_JSON = """---
+search:
+  boost: 0.3
+---
+
+# JSON keys
 
 This page has the keys of each command's `result`. [JSON output](json.md) has the keys around it.
 `vpatch schema output COMMAND` prints the same as a JSON Schema.
@@ -122,7 +135,141 @@ def _type(schema: dict[str, Any], definitions: dict[str, Any]) -> str:
     return text
 
 
-PAGES = {"errors.md": errors_page, "json-keys.md": json_page}
+def fixtures_page() -> str:
+    """The page as it is, with what each module of the payload offers below the mark."""
+    written, _, _ = (REFERENCE / "fixtures.md").read_text(encoding="utf-8").partition(MARK)
+    lines = [written + MARK]
+    for module in sorted(PAYLOAD.glob("*.py")):
+        tree = ast.parse(module.read_text(encoding="utf-8"))
+        offered = _offered(tree)
+        if offered:
+            summary = str(ast.get_docstring(tree)).partition("\n\n")[0]
+            lines += ["", f"## {module.stem}", "", *summary.splitlines()]
+            for name in offered:
+                lines += ["", *_fixture(tree, name)]
+    return "\n".join(lines) + "\n"
+
+
+def _offered(tree: ast.Module) -> list[str]:
+    for node in tree.body:
+        match node:
+            case ast.Assign(targets=[ast.Name("__all__")], value=value):
+                names: list[str] = ast.literal_eval(value)
+                return names
+    return []
+
+
+def _fixture(tree: ast.Module, name: str) -> Iterator[str]:
+    """The heading, the signature and the docstring of a name that a module offers."""
+    yield from (f"### `{name}`", "")
+    # A docstring of a variable comes after it.
+    for node, after in zip(tree.body, [*tree.body[1:], None], strict=True):
+        match node, after:
+            case ast.ImportFrom(module=source, names=aliases), _:
+                if name in {alias.name for alias in aliases}:
+                    yield f"The same as in [{source}](#{source})."
+            case ast.Assign(targets=[ast.Name(one)]), ast.Expr(ast.Constant(str(text))):
+                if one == name:
+                    yield from _code(ast.unparse(node))
+                    yield from text.splitlines()
+            case ast.FunctionDef(), _ if node.name == name:
+                yield from _code(_signature(node))
+                yield from _prose(node)
+            case ast.ClassDef(), _ if node.name == name:
+                methods = [part for part in node.body if isinstance(part, ast.FunctionDef)]
+                yield from _code(*(_signature(m, name) for m in methods if m.name == "__init__"))
+                yield from _prose(node)
+                for method in methods:
+                    if not method.name.startswith("_"):
+                        yield from ("", *_code(_signature(method, name)))
+                        yield from _prose(method)
+
+
+def _signature(node: ast.FunctionDef, owner: str = "") -> str:
+    arguments = ast.unparse(node.args).removeprefix("self").removeprefix(", ")
+    # All of them have types, so that a default has spaces before and after its sign.
+    arguments = arguments.replace("=", " = ")
+    if node.name == "__init__":
+        return f"{owner}({arguments})"
+    name = f"{owner}.{node.name}" if owner else node.name
+    return f"{name}({arguments}) -> {ast.unparse(node.returns) if node.returns else None}"
+
+
+def _code(*lines: str) -> list[str]:
+    # ruff formats what is Python, here as well.
+    return ["```python", *(line.replace("'", '"') for line in lines), "```", ""]
+
+
+def _prose(node: ast.FunctionDef | ast.ClassDef) -> Iterator[str]:
+    """A docstring, with its arguments as a list."""
+    text, _, arguments = str(ast.get_docstring(node)).partition("\n\nArgs:\n")
+    yield from text.splitlines()
+    if arguments:
+        yield ""
+        joined = re.sub(r"\n {5,}", " ", arguments)
+        for line in joined.splitlines():
+            name, _, meaning = line.strip().partition(": ")
+            yield f"- `{name}`: {meaning}"
+
+
+_ISSUES = """# Known issues
+
+`vpatch diagnose` knows these messages that people reported in public.
+[Diagnose](../how-to/diagnose.md) says what it does with them. Whether a release has a fix was read
+from the code of vLLM 0.20.0 to 0.33.0. A test holds the entries to that code.
+
+The entries lie in `known-issues/`, as TOML. [Their schema](known-issues-schema.json) has every key.
+"""
+
+
+def issues_page() -> str:
+    """All known issues."""
+    lines = [_ISSUES, MARK]
+    for issue in known_issues():
+        threads = ", ".join(_thread(one) for one in issue.thread)
+        lines += [
+            "",
+            f"## `{issue.id}`",
+            "",
+            f"{issue.title}.",
+            "",
+            "```text",
+            issue.example,
+            "```",
+            "",
+        ]
+        lines += [f"- Meaning: {issue.meaning}.", f"- Do: {issue.do}.", f"- Reported in: {threads}"]
+        if issue.fix:
+            lines.append(f"- Pull requests: {', '.join(_thread(one) for one in issue.fix)}")
+        if issue.code is not None and issue.code.fixes:
+            releases = (
+                issue.code.releases if issue.fixed_somewhere else "none of those that were read"
+            )
+            what = "with the fix" if issue.tells_fix else "without the defect"
+            lines.append(f"- Releases {what}: {releases}")
+        if not issue.alone:
+            lines.append("- The message has other causes too.")
+    return "\n".join(lines) + "\n"
+
+
+def _thread(name: str) -> str:
+    repository, _, number = name.partition("#")
+    return f"[{name}](https://github.com/{repository}/issues/{number})"
+
+
+def issues_schema() -> str:
+    """The form of a known issue, as JSON Schema."""
+    schema = KnownIssue.model_json_schema(by_alias=True)
+    return json.dumps(schema, indent=2, ensure_ascii=False) + "\n"
+
+
+PAGES = {
+    "errors.md": errors_page,
+    "fixtures.md": fixtures_page,
+    "json-keys.md": json_page,
+    "known-issues.md": issues_page,
+    "known-issues-schema.json": issues_schema,
+}
 
 
 def main() -> None:
