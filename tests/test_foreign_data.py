@@ -403,21 +403,21 @@ def _settings(file):
 
 
 def _record(file):
-    from vpatch.commands.install.wheels.record import parse_record
+    from vpatch.source.wheel.record import parse_record
 
     return [row.sha256 for row in parse_record(file.read_bytes(), "RECORD").values()]
 
 
 def _metadata(file):
     from vpatch.commands.install.metadata import with_version
-    from vpatch.commands.install.wheels.names import parse_wheel_name
+    from vpatch.source.wheel.names import parse_wheel_name
 
     name = parse_wheel_name("vllm-0.50.0-py3-none-any.whl")
     return with_version(file.read_bytes(), name, "0.50.0+vpatch.1", "METADATA")
 
 
 def _wheel(file):
-    from vpatch.commands.install.wheels.archive import WheelArchive
+    from vpatch.source.wheel.archive import WheelArchive
 
     with WheelArchive(file) as archive:
         return [b"".join(archive.unpacked(one)) for one in archive.members.values()]

@@ -10,8 +10,8 @@ import pytest
 
 from tests.commands.install import official
 from tests.helpers import fails
-from vpatch.commands.install.wheels.archive import WheelArchive
 from vpatch.commands.install.wheels.writer import WheelWriter
+from vpatch.source.wheel.archive import WheelArchive
 
 
 def archive_of(path, *members):

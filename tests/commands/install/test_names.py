@@ -13,11 +13,11 @@ from tests.image.locks import lock_of_files
 from vpatch.commands.install.wheels.names import (
     is_patched,
     is_vllm,
-    parse_wheel_name,
     patched_version,
     release_of,
 )
 from vpatch.image.context import digest_of_lock
+from vpatch.source.wheel.names import parse_wheel_name
 
 LOCK = lock_of_files({"a": ["vllm/a.py"]})
 DIGITS = digest_of_lock(LOCK)[7:19]

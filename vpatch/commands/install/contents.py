@@ -15,8 +15,8 @@ from packaging.utils import canonicalize_name
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from vpatch.commands.install.wheels.archive import WheelArchive
-    from vpatch.commands.install.wheels.names import WheelName
+    from vpatch.source.wheel.archive import WheelArchive
+    from vpatch.source.wheel.names import WheelName
 
 _METADATA = re.compile(r".*\.(dist-info|egg-info)", re.IGNORECASE)
 # What Python runs when it starts, in a folder of packages.

@@ -9,20 +9,20 @@ from typing import TYPE_CHECKING
 
 from vpatch.commands.install.metadata import WheelMetadataError
 from vpatch.commands.install.wheels.names import is_vllm
-from vpatch.commands.install.wheels.record import WheelRecordError, parse_record
 from vpatch.engine.asking import python_named
 from vpatch.engine.distributions import MEMBER, RECORD, distributions_of_vllm
 from vpatch.engine.import_path import ask_import_path
 from vpatch.engine.installed import PACKAGE, InstalledPackage
 from vpatch.errors import UsageError
+from vpatch.source.wheel.record import WheelRecordError, parse_record
 from vpatch.util.versions import read_version
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from vpatch.commands.install.wheels.record import RecordRow
     from vpatch.engine.distributions import Distribution
     from vpatch.engine.import_path import ImportPath
+    from vpatch.source.wheel.record import RecordRow
 
 _SHOWN = 60
 

@@ -9,7 +9,7 @@ from vpatch.errors import VpatchError
 from vpatch.util.versions import read_version
 
 if TYPE_CHECKING:
-    from vpatch.commands.install.wheels.names import WheelName
+    from vpatch.source.wheel.names import WheelName
 
 _END = re.compile(rb"\r?\n\r?\n")
 _VERSION = re.compile(rb"^Version:[ \t]*([^\r\n]*?)[ \t]*\r?$", re.MULTILINE)

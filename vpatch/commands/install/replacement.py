@@ -29,16 +29,16 @@ from vpatch.commands.install.layout import LOCK, OtherFilesError, patches_of
 from vpatch.commands.install.unlike_record import unlike_record
 from vpatch.commands.install.way_back import CACHE, folders_of_new, way_back
 from vpatch.commands.install.wheels.names import is_patched
-from vpatch.commands.install.wheels.record import (
+from vpatch.engine.distributions import RECORD
+from vpatch.errors import UnavailableError, UsageError, VpatchError
+from vpatch.image.mode import is_laid_over
+from vpatch.source.wheel.record import (
     RecordRow,
     WheelRecordError,
     parse_record,
     record_text,
     row_of,
 )
-from vpatch.engine.distributions import RECORD
-from vpatch.errors import UnavailableError, UsageError, VpatchError
-from vpatch.image.mode import is_laid_over
 from vpatch.util.digest import digest_of
 from vpatch.util.files import replace_file
 from vpatch.util.os_errors import path_or_machine_error

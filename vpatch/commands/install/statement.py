@@ -15,7 +15,7 @@ from vpatch.image.context import digest_of_lock
 
 if TYPE_CHECKING:
     from vpatch.commands.install.layout import LaidOver
-    from vpatch.commands.install.wheels.archive import WheelArchive
+    from vpatch.source.wheel.archive import WheelArchive
 
 STATEMENT = ".statement.json"
 _TYPE = "https://in-toto.io/Statement/v1"

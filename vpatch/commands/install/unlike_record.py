@@ -6,8 +6,8 @@ from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
 from vpatch.commands.install.layout import LOCK, NOTICE
-from vpatch.commands.install.wheels.record import parse_record
 from vpatch.engine.distributions import RECORD
+from vpatch.source.wheel.record import parse_record
 from vpatch.util.digest import digest_of
 from vpatch.util.untrusted import LARGEST_FILE, read_file
 

@@ -13,11 +13,12 @@ from packaging.utils import canonicalize_name
 from vpatch.commands.audit.author import Author
 from vpatch.commands.install.layout import SBOM, laid_over
 from vpatch.commands.install.sbom import sbom_of
-from vpatch.commands.install.wheels.archive import WheelArchive
 from vpatch.commands.install.wheels.build import OfficialWheel, make_wheel
-from vpatch.commands.install.wheels.names import parse_wheel_name, patched_version, release_of
+from vpatch.commands.install.wheels.names import patched_version, release_of
 from vpatch.errors import ConflictingOptionsError
-from vpatch.source.wheels import official_wheel
+from vpatch.source.wheel.archive import WheelArchive
+from vpatch.source.wheel.names import parse_wheel_name
+from vpatch.source.wheel.published import official_wheel
 from vpatch.workspace.locked_plan import locked_plan
 
 if TYPE_CHECKING:

@@ -14,18 +14,18 @@ from vpatch.commands.install.statement import STATEMENT, statement_of
 from vpatch.commands.install.wheels.names import (
     is_patched,
     is_vllm,
-    parse_wheel_name,
     patched_version,
 )
-from vpatch.commands.install.wheels.record import (
+from vpatch.commands.install.wheels.writer import WheelWriter
+from vpatch.errors import UsageError
+from vpatch.source.wheel.names import parse_wheel_name
+from vpatch.source.wheel.record import (
     RecordRow,
     WheelRecordError,
     parse_record,
     record_text,
     row_of,
 )
-from vpatch.commands.install.wheels.writer import WheelWriter
-from vpatch.errors import UsageError
 from vpatch.util.digest import digest_of
 from vpatch.util.files import replace_file
 from vpatch.util.os_errors import cannot_write
@@ -37,8 +37,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from vpatch.commands.install.layout import LaidOver
-    from vpatch.commands.install.wheels.archive import WheelArchive
-    from vpatch.commands.install.wheels.names import WheelName
+    from vpatch.source.wheel.archive import WheelArchive
+    from vpatch.source.wheel.names import WheelName
 
 _METADATA = "METADATA"
 _RECORD = "RECORD"

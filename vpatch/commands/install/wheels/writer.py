@@ -16,7 +16,7 @@ from vpatch.util.scratch import open_part
 from vpatch.util.source_date import source_date_epoch
 
 if TYPE_CHECKING:
-    from vpatch.commands.install.wheels.archive import WheelArchive, WheelMember
+    from vpatch.source.wheel.archive import WheelArchive, WheelMember
 
 # A zip file has no time before 1980 and none after 2107.
 _LAST = 4354819198

@@ -1,0 +1,1 @@
+"""Wheels as files: their members, their RECORD, and those that an index has."""
