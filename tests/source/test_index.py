@@ -600,7 +600,12 @@ def test_a_digest_that_is_none_leads_nowhere(index, settings, cache, tmp_path, n
     before = {path for path in tmp_path.rglob("*") if "cache" not in path.parts}
     with fails("source.no-digest"):
         official_wheel(
-            "vllm", "0.23.0", cache=cache, settings=settings, offline=False, progress=notes
+            *("vllm", "0.23.0"),
+            cache=cache,
+            settings=settings,
+            offline=False,
+            progress=notes,
+            option="--wheel FILE",
         )
     assert {path for path in tmp_path.rglob("*") if "cache" not in path.parts} == before
 

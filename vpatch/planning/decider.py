@@ -16,6 +16,7 @@ from vpatch.planning.editing import (
     describe,
     findings,
     lacks,
+    only_in_sources,
     probe,
     run_edit,
 )
@@ -24,7 +25,7 @@ from vpatch.planning.postcondition import broken_promise
 from vpatch.planning.state import Change, Decision, Finding, State
 from vpatch.planning.view import UnparsableFile, View
 from vpatch.trust.decision import UntrustedError
-from vpatch.util.plural import counted
+from vpatch.util.plural import counted, listed
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -104,6 +105,12 @@ class Decider:
         concerned = self._probe(declaration.concerns)
         if not concerned.holds:
             reason = f"the tree {lacks(declaration.concerns, self.view)}"
+            missing = only_in_sources(declaration.concerns, self.view)
+            if missing:
+                reason = (
+                    f"{listed(missing)} {'is' if len(missing) == 1 else 'are'} not in a built "
+                    "package, so that only the sources tell whether the patch is needed"
+                )
             return Decision(self.patch, State.ABSENT, reason), self.view
         notes = (
             list(findings("what `concerns` names", concerned.sites, self.view))

@@ -17,6 +17,7 @@ from vpatch.codemods.text import AddFile, TextReplacement
 from vpatch.planning.outcome import FoundSite, outcome
 from vpatch.planning.outline import is_python
 from vpatch.planning.state import Finding
+from vpatch.source.tree import BUILT
 from vpatch.util.plural import counted
 
 if TYPE_CHECKING:
@@ -272,6 +273,17 @@ def _failing(predicate: Predicate, view: View) -> Iterator[str]:
             yield f"has {_in_full(inner)}"
     if predicate.all_ is None and predicate.none is None:
         yield f"does not have {_in_full(predicate)}"
+
+
+def only_in_sources(predicate: Predicate, view: View) -> list[str]:
+    """Return the files that a predicate names, and that a built package does not have."""
+    if view.tree.pin.kind not in BUILT:
+        return []
+    inner = (*(predicate.all_ or ()), *(predicate.any_ or ()), *(predicate.none or ()))
+    roots = {path.partition("/")[0] for path in view.tree.package_files}
+    own = {path for path in predicate.files or () if path.partition("/")[0] not in roots}
+    missing = own - set(view.tree.paths())
+    return sorted(missing.union(*(only_in_sources(one, view) for one in inner)))
 
 
 def _in_full(predicate: Predicate) -> str:

@@ -63,7 +63,7 @@ KINDS = {
     "runs": "which vLLM an environment has, and which overlay belongs on it",
     "checkpoints": "digests of checkpoints' large files",
     "pre-commit": "what upstream's hooks run in",
-    "wheels": "published wheels, to make patched ones from",
+    "wheels": "wheels that were downloaded",
     "proposals": "clones of the repositories that patches are proposed to",
 }
 

@@ -15,15 +15,15 @@ from vpatch.source.tree import LOCK_FILE
 from vpatch.util.untrusted import LARGEST_FILE, plain_path, read_file
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
 _LISTED = stat.S_IROTH | stat.S_IXOTH
 _NO_SOURCE = frozenset({".git", "__pycache__"})
 
 
-def scan(folder: Path) -> list[FileRecord]:
-    """Digest a folder's source files."""
-    return [record_of(file) for file in _files(folder)]
+def scan(folder: Path, paths: Sequence[str] | None = None) -> list[FileRecord]:
+    """Digest a folder's source files, or those of `paths`."""
+    return [record_of(file) for file in _files(folder, paths)]
 
 
 def reparse(folder: Path, records: list[FileRecord]) -> Iterator[SourceFile]:
@@ -49,8 +49,8 @@ def is_private(folder: Path, records: list[FileRecord]) -> bool:
     )
 
 
-def _files(folder: Path) -> Iterator[SourceFile]:
-    for path in _paths(folder):
+def _files(folder: Path, paths: Sequence[str] | None) -> Iterator[SourceFile]:
+    for path in _paths(folder) if paths is None else paths:
         _check(path, folder)
         file = _file(folder, path)
         if file:

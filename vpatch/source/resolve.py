@@ -5,6 +5,8 @@ from __future__ import annotations
 import hashlib
 import re
 import shutil
+from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
@@ -17,9 +19,21 @@ from vpatch.git import command, remote
 from vpatch.source import folder, identity, index, manifest
 from vpatch.source.cache import Cache, CacheError
 from vpatch.source.entry import FILES, CachedTree, DamagedEntry, version_in
+from vpatch.source.environment import find_distribution, packages_folder
 from vpatch.source.release import no_digest
-from vpatch.source.spec import FolderSpec, GitSpec, PypiSpec, TreeSpec
+from vpatch.source.spec import (
+    EnvironmentSpec,
+    FolderSpec,
+    GitSpec,
+    IndexWheelSpec,
+    PypiSpec,
+    TreeSpec,
+    WheelSpec,
+)
 from vpatch.source.tree import Pin
+from vpatch.source.wheel.archive import WheelArchive
+from vpatch.source.wheel.fetched import wheel_file
+from vpatch.source.wheel.tree import read_wheel, version_of
 from vpatch.util.home import expanded
 from vpatch.util.plain_records import as_record
 from vpatch.util.record_store import RecordStore
@@ -30,6 +44,14 @@ if TYPE_CHECKING:
     from vpatch.source.manifest import FileRecord
     from vpatch.source.pip_settings import PipSettings
     from vpatch.source.release import Release
+
+
+SiteOf = Callable[["EnvironmentSpec"], Path]
+
+
+def folder_named(spec: EnvironmentSpec) -> Path:
+    """Return the folder of packages that a spec names by its path."""
+    return packages_folder(expanded(spec.place), spec.place)
 
 
 class PinMismatchError(VpatchError):
@@ -46,11 +68,12 @@ def open_tree(
     offline: bool,
     progress: Progress,
     expected_digest: str | None = None,
+    site_of: SiteOf = folder_named,
 ) -> CachedTree:
     """Open the tree that `spec` names, fetched first unless the cache has it. Close it after use.
 
     `expected_digest` is that of a `Pin`; a source with another one is an error, and so is a source
-    that is not what it is called.
+    that is not what it is called. `site_of` finds the folder of packages of an environment.
 
     Raises:
         UsageError: the source does not exist, or is something else.
@@ -66,6 +89,10 @@ def open_tree(
             tree = _open_git(spec, cache, progress, expected_digest, offline=away)
         case FolderSpec():
             tree = _open_folder(spec, cache, progress, expected_digest)
+        case WheelSpec() | IndexWheelSpec():
+            tree = _open_wheel(spec, cache, settings, progress, expected_digest, offline=offline)
+        case EnvironmentSpec():
+            tree = _open_environment(spec, site_of(spec), cache, progress, expected_digest)
     try:
         identity.check_tree(tree)
     except BaseException:
@@ -248,6 +275,60 @@ def _open_folder(
 
     tree = cache.open(pin, copy, progress)
     return replace(tree, pin=replace(pin, version=version_in(tree)))
+
+
+def _open_wheel(
+    spec: WheelSpec | IndexWheelSpec,
+    cache: Cache,
+    settings: PipSettings,
+    progress: Progress,
+    expected: str | None,
+    *,
+    offline: bool,
+) -> CachedTree:
+    origin = redact(spec.origin)
+    wanted = expected
+    if isinstance(spec, WheelSpec) and spec.sha256 is not None:
+        wanted = f"sha256:{spec.sha256}"
+        _refuse_other(origin, wanted, expected, "what the user named")
+    if wanted is not None and not (isinstance(spec, WheelSpec) and not spec.is_url):
+        with suppress(DamagedEntry, CacheError):
+            tree = cache.open(Pin(spec.tree, "wheel", None, wanted, origin), None, progress)
+            return replace(tree, pin=replace(tree.pin, origin=origin))
+    sha256 = wanted.removeprefix("sha256:") if wanted else None
+    path = wheel_file(
+        spec, cache=cache, settings=settings, offline=offline, progress=progress, sha256=sha256
+    )
+    with WheelArchive(path) as archive:
+        digest = f"sha256:{archive.sha256}"
+        _refuse_other(origin, digest, wanted, "the wheel")
+        pin = Pin(spec.tree, "wheel", version_of(archive), digest, origin)
+
+        def unpack(staging: Path) -> list[FileRecord]:
+            return list(manifest.store(read_wheel(archive, progress), staging / FILES))
+
+        tree = cache.open(pin, unpack, progress)
+    # The entry may have been made of another file with the same bytes.
+    return replace(tree, pin=pin)
+
+
+def _open_environment(
+    spec: EnvironmentSpec, site: Path, cache: Cache, progress: Progress, expected: str | None
+) -> CachedTree:
+    installed = find_distribution(spec.tree, site, spec.place)
+    task = progress.start(f"Reading {spec.tree} in {site}")
+    records = folder.scan(site, installed.paths())
+    task.done()
+    digest = f"sha256:{manifest.content_digest(records)}"
+    _refuse_other(spec.place, digest, expected, "the environment")
+    pin = Pin(spec.tree, "environment", installed.version, digest, spec.path)
+
+    def copy(staging: Path) -> list[FileRecord]:
+        if folder.is_private(site, records):
+            staging.chmod(0o700)
+        return list(manifest.store(folder.reparse(site, records), staging / FILES))
+
+    return replace(cache.open(pin, copy, progress), pin=pin)
 
 
 def _refuse_other(what: str, actual: str, expected: str | None, source: str) -> None:

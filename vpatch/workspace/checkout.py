@@ -10,7 +10,14 @@ from vpatch.checkout.transaction import ELSEWHERE, CheckoutTransaction, writing
 from vpatch.errors import ConflictingOptionsError, UsageError, VpatchError, combine
 from vpatch.planning.shape import describe_shape
 from vpatch.planning.state import State, none_taken
-from vpatch.source.spec import FolderSpec, GitSpec, PypiSpec, TreeSpec
+from vpatch.source.spec import (
+    EnvironmentSpec,
+    FolderSpec,
+    GitSpec,
+    PypiSpec,
+    TreeSpec,
+    wheel_named,
+)
 from vpatch.source.tree import LOCK_FILE
 from vpatch.util.home import expanded
 from vpatch.workspace.context import refuse_link
@@ -156,6 +163,10 @@ def spec_of_pin(source: LockedPin, root: Path) -> TreeSpec:
             return GitSpec(source.tree, source.origin, source.digest.partition(":")[2], root)
         case "folder":
             return FolderSpec(source.tree, source.origin, root)
+        case "wheel":
+            return wheel_named(source.tree, source.origin, root)
+        case "environment":
+            return EnvironmentSpec(source.tree, source.origin, root)
 
 
 def refuse_one_folder(checkout: Path | None, asked: Sequence[Selection]) -> None:

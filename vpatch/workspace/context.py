@@ -23,6 +23,7 @@ from vpatch.source.spec import PypiSpec, parse_vllm
 from vpatch.trust.decision import Trust, UntrustedError, changed_while_read
 from vpatch.trust.store import Store, content_of, default_folder
 from vpatch.util.own_code import content_digest, decider_digest
+from vpatch.workspace.site import site_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -283,6 +284,7 @@ class Context:
             offline=self.offline,
             progress=self.progress,
             expected_digest=expected_digest,
+            site_of=site_of,
         )
 
     def cached_pin(self, spec: TreeSpec, expected_digest: str | None = None) -> Pin | None:

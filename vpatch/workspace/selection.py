@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from vpatch.declare.errors import DeclarationError
 from vpatch.errors import ConflictingOptionsError, MissingOptionError, UsageError
 from vpatch.source.index import parse_version
-from vpatch.source.spec import parse_tree, parse_vllm
+from vpatch.source.spec import ENVIRONMENT, parse_tree, parse_vllm
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
@@ -316,7 +316,9 @@ def spec_of(tree: str, pin: RecipePin, recipe: Path, root: Path) -> TreeSpec:
 
 def _located(recipe: Path, source: str, root: Path) -> str:
     """A source as a recipe names it, with a relative path taken from the recipe's folder."""
-    if parse_version(source) or ":" in source:
+    if source.startswith(ENVIRONMENT) and "/" in source:
+        return ENVIRONMENT + _located(recipe, source.removeprefix(ENVIRONMENT), root)
+    if parse_version(source) or ":" in source or "==" in source:
         return source
     path = os.path.normpath(recipe.parent.absolute() / source)
     if os.path.relpath(path, root).startswith(".."):

@@ -8,7 +8,14 @@ from typing import TYPE_CHECKING
 from packaging.version import Version
 
 from vpatch.source.index import LATEST, is_exact
-from vpatch.source.spec import FolderSpec, GitSpec, PypiSpec
+from vpatch.source.spec import (
+    EnvironmentSpec,
+    FolderSpec,
+    GitSpec,
+    IndexWheelSpec,
+    PypiSpec,
+    WheelSpec,
+)
 from vpatch.util.urls import redact
 from vpatch.workspace import selection
 
@@ -120,6 +127,10 @@ def _is_pinned(locked: LockedPin, pin: RecipePin, spec: TreeSpec) -> bool:
             return named == ("git", redact(spec.url), spec.ref)
         case FolderSpec():
             return (locked.kind, locked.origin) == ("folder", spec.path)
+        case WheelSpec() | IndexWheelSpec():
+            return (locked.kind, locked.origin) == ("wheel", redact(spec.origin))
+        case EnvironmentSpec():
+            return (locked.kind, locked.origin) == ("environment", spec.path)
 
 
 def _is_of(version: str, wanted: str) -> bool:

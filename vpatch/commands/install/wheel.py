@@ -67,6 +67,7 @@ def wheel(context: Context, request: Request, options: WheelOptions) -> MadeWhee
             settings=context.pip_settings,
             offline=context.offline,
             progress=context.progress,
+            option="--wheel FILE",
         )
         archive = stack.enter_context(WheelArchive(path))
         official = OfficialWheel(archive, bare)

@@ -36,8 +36,11 @@ def official_wheel(
     settings: PipSettings,
     offline: bool,
     progress: Progress,
+    option: str,
 ) -> Path:
     """Return the wheel of a release for this machine, downloaded unless the cache has it.
+
+    `option` is the one that names a file instead, such as `--wheel FILE`.
 
     Raises:
         UsageError: the index has none, or several that fit.
@@ -52,24 +55,26 @@ def official_wheel(
         progress=progress,
         wheels=True,
     )
-    chosen = choose_wheel(releases, distribution, release)
+    chosen = choose_wheel(releases, distribution, release, option)
     if chosen.sha256 is None:
-        raise no_digest(chosen, hint="download the wheel and name it with --wheel")
+        raise no_digest(chosen, hint=f"download the wheel, and name it with {option}")
     path = cache.answers("wheels") / chosen.sha256[:16] / chosen.filename
-    if _is(path, chosen.sha256):
+    if is_wheel(path, chosen.sha256):
         return path
     if offline:
         raise CacheError(
             f"{chosen.filename} is not in the cache",
             where=str(cache.folder),
-            hint="run the command once without --offline, or name a file with --wheel",
+            hint=f"run the command once without --offline, or name a file with {option}",
             code="source.not-in-cache",
         )
     _download(chosen, chosen.sha256, path, settings, progress)
     return path
 
 
-def choose_wheel(releases: Sequence[Release], distribution: str, release: str) -> Release:
+def choose_wheel(
+    releases: Sequence[Release], distribution: str, release: str, option: str
+) -> Release:
     """Pick the wheel of a release that fits this machine.
 
     Of wheels with the same tags, the one with the highest build number counts, as for pip.
@@ -80,12 +85,14 @@ def choose_wheel(releases: Sequence[Release], distribution: str, release: str) -
     fitting: dict[str, tuple[BuildTag, Release]] = {}
     others: list[str] = []
     ours = {*tags.platform_tags(), "any"}
+    wanted = Version(release)
     for one in releases:
         try:
             _, version, build, supported = parse_wheel_filename(one.filename)
         except ValueError:  # also of a number with thousands of digits
             continue
-        if one.yanked or version.public != Version(release).public:
+        # Without a local part, such as +cu129, any build of the release is meant.
+        if one.yanked or wanted != (version if wanted.local else Version(version.public)):
             continue
         if not any(tag.platform in ours for tag in supported):
             others.append(one.filename)
@@ -99,18 +106,19 @@ def choose_wheel(releases: Sequence[Release], distribution: str, release: str) -
         names = ", ".join(sorted(one.filename for _, one in fitting.values()))
         raise UsageError(
             f"the index has several wheels of {distribution} {release} for this machine: {names}",
-            hint="download one of them with pip, and name it with --wheel FILE",
+            hint=f"download one of them with pip, and name it with {option}",
             code="source.several-wheels",
         )
     there = f"; it has {', '.join(sorted(others))}" if others else ""
     raise UsageError(
         f"the index has no wheel of {distribution} {release} for this machine{there}",
-        hint="name a file with --wheel FILE, or another distribution with --distribution",
+        hint=f"name a file with {option}, or another distribution",
         code="source.no-such-wheel",
     )
 
 
-def _is(path: Path, sha256: str) -> bool:
+def is_wheel(path: Path, sha256: str) -> bool:
+    """Whether a file is there and has a digest, in hexadecimal digits."""
     try:
         with path.open("rb") as file:
             return hashlib.file_digest(file, "sha256").hexdigest() == sha256

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 from packaging.version import Version
 
-from vpatch.commands.install.contents import problems_of
 from vpatch.commands.install.metadata import with_version
 from vpatch.commands.install.statement import STATEMENT, statement_of
 from vpatch.commands.install.wheels.names import (
@@ -18,6 +17,7 @@ from vpatch.commands.install.wheels.names import (
 )
 from vpatch.commands.install.wheels.writer import WheelWriter
 from vpatch.errors import UsageError
+from vpatch.source.wheel.contents import problems_of
 from vpatch.source.wheel.names import parse_wheel_name
 from vpatch.source.wheel.record import (
     RecordRow,

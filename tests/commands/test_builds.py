@@ -1,0 +1,82 @@
+"""What people run besides releases: wheels and environments, through the commands that decide."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.commands.install import official
+from tests.commands.install.environments import environment, install_wheel
+from tests.projects import ENGINE, VERSION
+
+LOCAL = f"{VERSION}+amzn2023"
+SLOWER = b'def start(config):\n    return "other"\n'
+
+
+@pytest.fixture
+def wheel(project):
+    """A vendor's build of the small vLLM."""
+    return official.write(project.folder / "builds", version=LOCAL)
+
+
+def states(project, *args, code=0):
+    (tree,) = project.run("status", *args, "--json", code=code).json["trees"]
+    return tree, {one["patch"]: one["state"] for one in tree["decisions"]}
+
+
+def of_release(project):
+    return states(project, "--vllm", VERSION)[1]
+
+
+def test_the_states_of_a_wheel_are_those_of_its_archive(project, wheel):
+    pin, decisions = states(project, "--vllm", f"./builds/{wheel.name}")
+    assert (pin["kind"], pin["version"]) == ("wheel", LOCAL)
+    assert decisions == of_release(project) == {"name-proj": "needed", "slow-mode": "needed"}
+
+
+def test_the_states_of_an_environment_are_those_of_its_files(project, wheel):
+    python = environment(project.folder / "venv")
+    site = install_wheel(python, wheel)
+    for spec in (f"env:{python}", "./venv", f"env:{site}"):
+        pin, decisions = states(project, "--vllm", spec)
+        assert (pin["kind"], pin["version"]) == ("environment", LOCAL)
+        assert decisions == of_release(project)
+    (site / ENGINE).write_bytes(SLOWER)
+    _, decisions = states(project, "--vllm", "./venv", code=1)
+    assert decisions == {"name-proj": "needed", "slow-mode": "conflict"}
+
+
+def test_a_checkout_of_a_wheel(project, wheel):
+    project.run("apply", "--vllm", f"./builds/{wheel.name}")
+    (folder,) = (project.folder / ".vpatch").glob("vllm-*")
+    assert folder.name == f"vllm-{LOCAL}"
+    assert b"slow" in (folder / ENGINE).read_bytes()
+    assert not (folder / "vllm" / "_C.abi3.so").exists()
+    project.run("check", "--checkout", folder)
+    official.write(project.folder / "builds", version=LOCAL, files={ENGINE: SLOWER})
+    run = project.run("check", "--checkout", folder, code=None)
+    assert run.code != 0
+    assert "was expected" in run.err
+
+
+def test_a_recipe_names_a_wheel_beside_it(project, wheel):
+    (project.folder / "recipes").mkdir()
+    text = f"vllm: {{source: ../builds/{wheel.name}}}\npatches: [slow-mode]\n"
+    (project.folder / "recipes" / "vendor.yaml").write_text(text)
+    project.run("apply", "--recipe", "vendor")
+    project.run("check")
+
+
+def test_a_patch_of_build_files_is_not_decided_on_a_wheel(project, wheel):
+    edits = "- text: {find: pin = 1, replace: pin = 2}\n  files: cmake/pin.cmake"
+    project.patch("pinned", edits, concerns="text: pin, files: cmake/pin.cmake")
+    run = project.run("status", "--vllm", f"./builds/{wheel.name}", "--patch", "pinned", code=1)
+    assert "only the sources tell" in run.out
+    assert "does not have the text" not in run.out
+    # The same in a folder of sources is a fact.
+    run = project.run("status", "--vllm", VERSION, "--patch", "pinned", code=1)
+    assert "does not have the text" in run.out
+
+
+def test_an_audit_of_a_wheel_names_its_build(project, wheel):
+    run = project.run("audit", "--vllm", f"./builds/{wheel.name}", code=None)
+    assert LOCAL in run.out
