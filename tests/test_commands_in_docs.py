@@ -84,7 +84,8 @@ def _wrong_values(contexts, recipes, patches):
     values = {name: v for context in contexts for name, v in context.params.items() if v}
     for release in str(values.get("vllm", "0")).split(","):
         is_all = release == "all" and command in _ALL_RELEASES
-        is_place = "/" in release or release.startswith((".", "~"))
+        is_build = release.startswith(("env:", "wheel:")) or "==" in release
+        is_place = "/" in release or release.startswith((".", "~")) or is_build
         if not (is_all or is_place or _PLACEHOLDER.match(release) or parse_version(release)):
             yield f"--vllm {release}"
     recipe = values.get("recipe")

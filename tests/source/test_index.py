@@ -29,7 +29,7 @@ from vpatch.source.index import choose
 from vpatch.source.pip_settings import PipSettings, read_pip_settings
 from vpatch.source.release import Release
 from vpatch.source.spec import parse_tree
-from vpatch.source.wheel.published import official_wheel
+from vpatch.source.wheel.release import official_wheel
 from vpatch.util import limited, record_store
 from vpatch.util.record_store import RecordStore
 from vpatch.util.untrusted import MEGABYTE

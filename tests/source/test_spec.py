@@ -101,6 +101,20 @@ def test_wrong_vllm(text):
         parse_vllm(text)
 
 
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("nightly", "many nightly builds"),
+        ("0.23..0.33", "it is a range"),
+        ("0.23,0.24", "it is a range"),
+        (">=0.23", "it is a range"),
+    ],
+)
+def test_what_names_no_version(text, reason):
+    with fails("source.wrong-spec", reason):
+        parse_vllm(text)
+
+
 @pytest.mark.parametrize("text", ["", "x", "x=", "==1", "x==", "x==soon", "../x=./src", "x=none"])
 def test_wrong_tree(text):
     with fails("source.wrong-spec", "write for instance"):

@@ -191,8 +191,8 @@ def source_options(command: Callable[..., _R]) -> Callable[..., _R]:
             "--vllm",
             type=RELEASES,
             metavar="VERSION",
-            help="The vLLM to use: a release (0.23, 0.23.0, latest), a folder, URL@REF or "
-            "PATH@REF.",
+            help="The vLLM to use: a release (0.23, 0.23.0, latest), a folder, URL@REF, "
+            "PATH@REF, a wheel or env:PYTHON.",
         ),
     ):
         option(with_request)

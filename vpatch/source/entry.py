@@ -9,9 +9,12 @@ import re
 import stat
 from contextlib import ExitStack, suppress
 from dataclasses import asdict, dataclass, field
+from email.parser import BytesHeaderParser
 from fnmatch import fnmatch
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Self
+
+from packaging.utils import canonicalize_name
 
 from vpatch.errors import UnavailableError, VpatchError
 from vpatch.git.files import SYMLINK, SourceFile
@@ -266,6 +269,13 @@ def _carried_ids(folder: Path, records: Mapping[str, FileRecord]) -> frozenset[s
             hint="restore that file in the source, or remove it",
             code="source.unreadable-lock",
         ) from error
+
+
+def distributions_in(tree: CachedTree) -> tuple[tuple[str, str], ...]:
+    """Read the names and versions of the distributions whose metadata is in a built package."""
+    metadata = [path for path in tree.records if fnmatch(path, "*.dist-info/METADATA")]
+    heads = [BytesHeaderParser().parsebytes(tree.read(path)) for path in sorted(metadata)]
+    return tuple((canonicalize_name(str(one["Name"])), str(one["Version"])) for one in heads)
 
 
 def version_in(tree: CachedTree) -> str | None:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from packaging.utils import canonicalize_name
 
 from vpatch.errors import UsageError
-from vpatch.source.compiled import is_compiled
+from vpatch.source.machine_code import is_compiled
 from vpatch.util.plural import listed
 from vpatch.util.untrusted import MEGABYTE, parse_json, read_file
 

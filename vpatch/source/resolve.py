@@ -32,7 +32,7 @@ from vpatch.source.spec import (
 )
 from vpatch.source.tree import Pin
 from vpatch.source.wheel.archive import WheelArchive
-from vpatch.source.wheel.fetched import wheel_file
+from vpatch.source.wheel.download import wheel_file
 from vpatch.source.wheel.tree import read_wheel, version_of
 from vpatch.util.home import expanded
 from vpatch.util.plain_records import as_record

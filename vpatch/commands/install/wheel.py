@@ -18,7 +18,7 @@ from vpatch.commands.install.wheels.names import patched_version, release_of
 from vpatch.errors import ConflictingOptionsError
 from vpatch.source.wheel.archive import WheelArchive
 from vpatch.source.wheel.names import parse_wheel_name
-from vpatch.source.wheel.published import official_wheel
+from vpatch.source.wheel.release import official_wheel
 from vpatch.workspace.locked_plan import locked_plan
 
 if TYPE_CHECKING:

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING
 from packaging.version import InvalidVersion, Version
 
 from vpatch.git.files import EXECUTABLE, REGULAR, SourceFile
-from vpatch.source.compiled import is_compiled
+from vpatch.source.machine_code import is_compiled
 from vpatch.source.wheel.contents import problems_of
 from vpatch.source.wheel.names import parse_wheel_name
 from vpatch.source.wheel.record import WheelRecordError, parse_record
+from vpatch.util.digest import digest_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from vpatch.source.wheel.record import RecordRow
 
 _BYTECODE = ".pyc"
+_RECORD = "RECORD"
 _HINT = "download the wheel again, or unpack it and name the folder if you trust it"
 
 
@@ -36,14 +38,14 @@ def version_of(archive: WheelArchive) -> str:
     metadata = f"{name.info}/METADATA"
     if metadata not in archive.members:
         raise _wrong(archive, f"it has no {metadata}")
-    told = str(BytesHeaderParser().parsebytes(archive.read(metadata))["Version"])
+    version = str(BytesHeaderParser().parsebytes(archive.read(metadata))["Version"])
     try:
-        is_same = Version(told) == Version(name.version)
+        is_same = Version(version) == Version(name.version)
     except InvalidVersion:
         is_same = False
     if not is_same:
-        raise _wrong(archive, f"its metadata has the version {told[:60]}, not {name.version}")
-    return told
+        raise _wrong(archive, f"its metadata has the version {version[:60]}, not {name.version}")
+    return version
 
 
 def read_wheel(archive: WheelArchive, progress: Progress) -> Iterator[SourceFile]:
@@ -66,9 +68,9 @@ def read_wheel(archive: WheelArchive, progress: Progress) -> Iterator[SourceFile
         for path in wanted:
             mode = archive.members[path].info.external_attr >> 16
             data = archive.read(path)
-            file = SourceFile(path, EXECUTABLE if mode & 0o100 else REGULAR, data)
-            _compare(archive, name, rows, path)
-            yield file
+            if path != f"{name.info}/{_RECORD}":
+                _compare(archive, rows.get(path), path, data)
+            yield SourceFile(path, EXECUTABLE if mode & 0o100 else REGULAR, data)
             task.advance(1)
     finally:
         task.done()
@@ -79,21 +81,16 @@ def _is_text(member: str) -> bool:
 
 
 def _rows(archive: WheelArchive, name: WheelName) -> Mapping[str, RecordRow]:
-    record = f"{name.info}/RECORD"
+    record = f"{name.info}/{_RECORD}"
     if record not in archive.members:
         raise _wrong(archive, f"it has no {record}")
     return parse_record(archive.read(record), str(archive.path))
 
 
-def _compare(
-    archive: WheelArchive, name: WheelName, rows: Mapping[str, RecordRow], path: str
-) -> None:
-    if path == f"{name.info}/RECORD":
-        return
-    row = rows.get(path)
+def _compare(archive: WheelArchive, row: RecordRow | None, path: str, data: bytes) -> None:
     if row is None:
         raise _wrong(archive, f"RECORD does not list {path}")
-    if row.sha256 != f"sha256:{archive.sha256_of(path)}":
+    if row.sha256 != digest_of(data):
         raise _wrong(archive, f"{path} does not have the digest that RECORD lists")
 
 

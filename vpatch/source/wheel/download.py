@@ -16,7 +16,7 @@ from vpatch.source import index
 from vpatch.source.cache import CacheError
 from vpatch.source.spec import IndexWheelSpec
 from vpatch.source.wheel.names import parse_wheel_name
-from vpatch.source.wheel.published import is_wheel, official_wheel
+from vpatch.source.wheel.release import is_wheel, official_wheel
 from vpatch.util.home import expanded
 from vpatch.util.plain_records import as_record
 from vpatch.util.record_store import RecordStore
