@@ -222,6 +222,13 @@ The entries lie in `known-issues/`, as TOML. [Their schema](known-issues-schema.
 """
 
 
+_RELEASES = {
+    "fix": "with the fix",
+    "defect": "without the defect",
+    "message": "without the message",
+}
+
+
 def issues_page() -> str:
     """All known issues."""
     lines = [_ISSUES, MARK]
@@ -245,8 +252,9 @@ def issues_page() -> str:
             releases = (
                 issue.code.releases if issue.fixed_somewhere else "none of those that were read"
             )
-            what = "with the fix" if issue.tells_fix else "without the defect"
-            lines.append(f"- Releases {what}: {releases}")
+            lines.append(f"- Releases {_RELEASES[issue.code.tells]}: {releases}")
+        elif issue.code is None:
+            lines.append("- The code of no release was read for it.")
         if not issue.alone:
             lines.append("- The message has other causes too.")
     return "\n".join(lines) + "\n"

@@ -30,6 +30,11 @@ SYMPTOMS = patch_symptoms()
 CHECKED = [issue for issue in ISSUES if issue.code is not None]
 SHORTEST_ANCHOR = 8
 ROOT = Path(__file__).parents[2]
+NO_SPECULATION = (
+    "INFO 08-01 10:00:00 [core.py:113] Initializing a V1 LLM engine (v0.21.0) with config: "
+    "model='m', speculative_config=None, tokenizer='m'"
+)
+SPECULATION = "non-default args: {'speculative_config': {'method': 'mtp'}}"
 
 
 def read(*lines, issues=ISSUES, patches=()):
@@ -57,6 +62,17 @@ def test_the_example_of_an_issue_names_it(issue):
         around.append(f'  File "/x/vllm/{near.frames}.py", line 3, in f')
     assert issue.id in [one.issue.id for one in read(*around, issue.example).issues]
     assert issue.id not in [one.issue.id for one in read(*around, issue.near_miss).issues]
+
+
+def test_a_message_of_several_issues_has_other_causes():
+    shared = {
+        one.id
+        for one in ISSUES
+        for other in ISSUES
+        if one is not other and one.pattern.search(squeeze(other.example))
+    }
+    assert shared
+    assert [issue.id for issue in ISSUES if issue.id in shared and issue.alone] == []
 
 
 def test_ids_and_titles_are_unique():
@@ -140,6 +156,41 @@ def test_a_failure_of_a_patch_is_not_merely_reported(level):
             '  File "/x/vllm/transformers_utils/gguf_utils.py", line 3, in check_gguf_file',
             "OSError: mistralai/Mistral-7B does not appear to have a file named config.json.",
         ],
+        # vLLM does not speculate.
+        [
+            "non-default args: {'model': 'm'}",
+            NO_SPECULATION,
+            (
+                "AssertionError: Workspace is locked but allocation from "
+                "'turboquant_attn.py:879:_decode_attention' requires 0.76 MB, current size is 0."
+            ),
+            "    assert self.page_size_padded >= page_size",
+        ],
+        # A GPU of NVIDIA, and not an NPU.
+        [
+            "INFO 01-01 10:00:00 [x.py:1] Automatically detected platform cuda.",
+            SPECULATION,
+            '  File "/x/vllm/v1/worker/mamba_utils.py", line 3, in collect',
+            "IndexError: list index out of range",
+        ],
+        # Other frames, and none.
+        [
+            SPECULATION,
+            '  File "/x/vllm/config/model.py", line 3, in verify_with_parallel_config',
+            "NotImplementedError: Pipeline parallelism is not supported for this model.",
+        ],
+        ["TypeError: '>' not supported between instances of 'NoneType' and 'int'"],
+        # It starts all the same.
+        [
+            (
+                "WARNING 01-01 10:00:00 [vllm.py:1863] max_num_scheduled_tokens is set to 64 "
+                "based on the speculative decoding settings. This may lead to suboptimal speed."
+            ),
+            (
+                "WARNING 01-01 10:00:00 [vllm.py:549] Model Runner V2 does not yet support "
+                "ngram/ngram_gpu speculative decoding; using the V1 model runner instead."
+            ),
+        ],
     ],
 )
 def test_what_is_no_known_issue(lines):
@@ -209,6 +260,22 @@ def test_what_is_no_entry(changes, what):
         entry(**changes)
 
 
+@pytest.mark.parametrize(
+    ("lines", "warned"),
+    [
+        (["WARNING 08-01 10:00:00 [x.py:1] it fails with care"], True),
+        (["WARNING 08-01 10:00:00 [x.py:1] it fails with care", "it fails with care"], False),
+        (["ERROR 08-01 10:00:00 [x.py:1] it fails with care"], False),
+    ],
+)
+def test_a_warning_alone_does_not_make_an_issue_sure(lines, warned):
+    (one,) = read(*lines, issues=[entry()]).issues
+    assert (one.warned, one.alone) == (warned, not warned)
+    warning = entry(example="WARNING 08-01 10:00:00 [x.py:1] it fails with care")
+    (one,) = read(*lines, issues=[warning]).issues
+    assert (one.warned, one.alone) == (False, True)
+
+
 def test_what_is_said_of_a_release_rests_on_its_code():
     code = {"files": ["a.py"], "text": "x", "tells": "fix", "releases": ">=0.22.0"}
     issue = entry(code=code)
@@ -218,3 +285,6 @@ def test_what_is_said_of_a_release_rests_on_its_code():
     assert issue.has_fix(Version("0.34.0")) is None
     assert entry().has_fix(Version("0.22.1")) is None
     assert entry(code=code | {"fixes": False}).has_fix(Version("0.22.1")) is None
+    read_before = [issue.was_read(version) for version in (Version("0.22.1"), Version("0.34.0"))]
+    assert (read_before, issue.was_read(None)) == ([True, False], False)
+    assert not entry().was_read(Version("0.22.1"))

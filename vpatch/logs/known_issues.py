@@ -97,6 +97,11 @@ class Symptom(Declared):
         """Whether the message is a record of INFO or DEBUG, as the example is one."""
         return any(f"{level} " in self.example for level in ("INFO", "DEBUG"))
 
+    @property
+    def warns(self) -> bool:
+        """Whether the message is a record of WARNING or less, as the example is one."""
+        return self.reported or "WARNING " in self.example
+
     @model_validator(mode="after")
     def _examples(self) -> Symptom:
         if not self.pattern.search(squeeze(self.example)):
@@ -130,16 +135,16 @@ class PatchSymptoms(Declared):
 
 
 class CodeFact(Declared):
-    """What tells a fix, or the defect, in the code of a release."""
+    """What tells a fix, the defect, or the message itself, in the code of a release."""
 
     files: tuple[Text, ...] = Field(min_length=1)
     """Where to look: any of these files."""
     text: Text
     """A regular expression."""
-    tells: Literal["fix", "defect"]
-    """What a file that matches has."""
+    tells: Literal["fix", "defect", "message"]
+    """What a file that matches has. `message` is for what vLLM refuses on purpose."""
     releases: Releases
-    """Those that have the fix or lack the defect, of the releases 0.20.0 to 0.33.0."""
+    """Those that have the fix, or lack the defect or the message, of 0.20.0 to 0.33.0."""
     fixes: bool = True
     """Whether a release that has it does not show the message any more."""
 
@@ -164,18 +169,17 @@ class KnownIssue(Symptom):
     """Whether `vpatch checkpoint inspect` shows more."""
 
     @property
-    def tells_fix(self) -> bool:
-        """Whether the fix is what was looked for in the code, and not the defect."""
-        return self.code is not None and self.code.tells == "fix"
-
-    @property
     def fixed_somewhere(self) -> bool:
         """Whether a release that was read has the fix."""
         return self.code is not None and self.code.fixes and self.code.releases != NO_RELEASE
 
+    def was_read(self, release: Version | None) -> bool:
+        """Whether somebody looked into the code of a release for this issue."""
+        return self.code is not None and release is not None and release in READ
+
     def has_fix(self, release: Version) -> bool | None:
         """Whether the code of a release has the fix; None if nobody looked."""
-        if self.code is None or not self.code.fixes or release not in READ:
+        if self.code is None or not self.code.fixes or not self.was_read(release):
             return None
         return release in SpecifierSet(self.code.releases)
 

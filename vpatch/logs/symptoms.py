@@ -63,6 +63,8 @@ class IssueSighting:
     count: int
     log: str = _UNNAMED
     alone: bool = True
+    # Whether warnings alone have it, and people reported it as an error.
+    warned: bool = False
 
 
 class ExplainedLine(NamedTuple):
@@ -110,6 +112,7 @@ class _SeenSymptom:
     line: int
     text: str
     count: int = 0
+    failed: bool = False
 
 
 class LogReader:
@@ -184,6 +187,11 @@ class LogReader:
             elif (kind != "explained" or hit.level != b"WARNING") and self._has_frames(hit):
                 seen = self._seen.setdefault(name, _SeenSymptom(log, hit.line, hit.whole))
                 seen.count += 1
+                seen.failed |= hit.level != b"WARNING" or self._warns(name)
+
+    def _warns(self, name: str) -> bool:
+        issue = self._issues.get(name)
+        return issue is None or issue.warns
 
     def _has_frames(self, hit: LogHit) -> bool:
         name = hit.probe.name
@@ -210,7 +218,13 @@ class LogReader:
         ]
         issues = [
             IssueSighting(
-                issue, seen.line, seen.text, seen.count, seen.log, issue.alone and certain
+                issue,
+                seen.line,
+                seen.text,
+                seen.count,
+                seen.log,
+                issue.alone and certain and seen.failed,
+                not seen.failed,
             )
             for name, issue in self._issues.items()
             if (seen := self._seen.get(name)) and (certain := self._holds(name)) is not None

@@ -324,6 +324,24 @@ def test_what_is_said_of_a_release_names_those_that_were_read(empty):
         assert text in one["says"]
 
 
+@pytest.mark.parametrize("version", ["0.20.0", "0.33.0", "0.45.0"])
+def test_an_issue_whose_code_nobody_read_is_not_sure(empty, version):
+    message = "RuntimeError: NVFP4 weight_scale for layer 'lm_head' was never loaded (still NaN)"
+    (one,) = diagnosed(empty, log_of(message, before=started(version)))["known_issues"]
+    assert one["certainty"] == "reported"
+    assert one["says"].endswith(f"; whether vLLM {version} has it was not read from its code")
+    (one,) = diagnosed(empty, f"{message}\n")["known_issues"]
+    assert one["certainty"] == "reported"
+    assert one["says"].endswith("; whether this vLLM has it was not read from its code")
+
+
+def test_an_issue_that_no_release_fixes_is_sure_where_the_code_was_read(empty):
+    message = "KeyError: 'model.layers.43.mtp_block.main_norm.weight'"
+    for version, certainty in {"0.24.0": "sure", "0.45.0": "reported"}.items():
+        (one,) = diagnosed(empty, log_of(message, before=started(version)))["known_issues"]
+        assert one["certainty"] == certainty
+
+
 def test_a_general_message_is_one_cause_among_others(empty):
     text = log_of(
         "RuntimeError: expected scalar type Float but found Double",

@@ -63,10 +63,47 @@ _NOT_KNOWN = "whether the vLLM of this log needs it is not known"
 _READ = f"(of {FIRST_READ} to {LAST_READ})"
 
 
+class _FactWords(NamedTuple):
+    """How to say what the code of a release has of a known issue."""
+
+    absent: str
+    present: str
+    others: str
+    what: str
+    without: str
+
+
+_ANOTHER_CAUSE = "so the message has another cause here"
+_FACT_WORDS = {
+    "fix": _FactWords(
+        f"has the fix in its code, {_ANOTHER_CAUSE}",
+        "does not have the fix",
+        "these have it",
+        "the fix",
+        "releases with it",
+    ),
+    "defect": _FactWords(
+        f"does not have the defect in its code, {_ANOTHER_CAUSE}",
+        "has the defect",
+        "these do not have it",
+        "the defect",
+        "releases without it",
+    ),
+    "message": _FactWords(
+        "does not have this message in its code, so another vLLM or a plugin wrote it",
+        "has this message in its code",
+        "these do not have it",
+        "this message in its code",
+        "releases without it",
+    ),
+}
+
+
 class Certainty(StrEnum):
     """How sure it is that a patch or a known issue is the cause of a message."""
 
     SURE = "sure"
+    REPORTED = "reported"
     ONE_OF_SEVERAL = "one cause among others"
     NOT_THIS = "not the cause"
     UNKNOWN = "unknown"
@@ -280,37 +317,42 @@ def _release(vllm: str | None, facts: Facts) -> Version | None:
 
 
 def _issue_verdict(sighting: IssueSighting, release: Version | None, facts: Facts) -> IssueVerdict:
-    issue = sighting.issue
-    has_fix = None if release is None else issue.has_fix(release)
+    issue, code = sighting.issue, sighting.issue.code
     run = f"vpatch checkpoint inspect {_model(facts)}" if issue.inspect else None
-    name = f"vLLM {release}"
+    if code is None or not code.fixes:
+        certainty, says = _unproven(sighting, release)
+        return IssueVerdict(sighting, certainty, says, run)
+    words = _FACT_WORDS[code.tells]
+    has_fix = None if release is None else issue.has_fix(release)
     if has_fix is True:
-        has = (
-            "has the fix in its code" if issue.tells_fix else "does not have the defect in its code"
-        )
-        says = f"{name} {has}, so the message has another cause here"
-        return IssueVerdict(sighting, Certainty.NOT_THIS, says, run)
-    certainty = Certainty.SURE if sighting.alone else Certainty.ONE_OF_SEVERAL
-    if issue.code is None or not issue.code.fixes:
-        says = issue.meaning
-    elif has_fix is False:
-        lacks, others = (
-            ("does not have the fix", "these have it")
-            if issue.tells_fix
-            else ("has the defect", "these do not have it")
-        )
-        fixed = f"; {others}: {issue.code.releases} {_READ}" if issue.fixed_somewhere else ""
-        says = f"{issue.meaning}. {name} {lacks}{fixed}"
+        return IssueVerdict(sighting, Certainty.NOT_THIS, f"vLLM {release} {words.absent}", run)
+    if has_fix is False:
+        certainty = Certainty.SURE if sighting.alone else Certainty.ONE_OF_SEVERAL
+        fixed = f"; {words.others}: {code.releases} {_READ}" if issue.fixed_somewhere else ""
+        says = f"{issue.meaning}. vLLM {release} {words.present}{fixed}"
     else:
-        fixed = issue.code.releases if issue.fixed_somewhere else "none"
-        unknown = (
-            "Whether this vLLM has the fix is not known; releases with it"
-            if issue.tells_fix
-            else "Whether this vLLM has the defect is not known; releases without it"
-        )
-        says = f"{issue.meaning}. {unknown}: {fixed} {_READ}"
         certainty = Certainty.ONE_OF_SEVERAL
-    return IssueVerdict(sighting, certainty, says, run)
+        fixed = code.releases if issue.fixed_somewhere else "none"
+        unknown = f"Whether this vLLM has {words.what} is not known; {words.without}"
+        says = f"{issue.meaning}. {unknown}: {fixed} {_READ}"
+    return IssueVerdict(sighting, certainty, f"{says}{_warned(sighting)}", run)
+
+
+def _unproven(sighting: IssueSighting, release: Version | None) -> tuple[Certainty, str]:
+    """How sure an issue is that has no fix in the code of vLLM, and what to say of it."""
+    issue = sighting.issue
+    certainty, says = Certainty.SURE, issue.meaning
+    if not issue.was_read(release):
+        name = "this vLLM" if release is None else f"vLLM {release}"
+        certainty = Certainty.REPORTED
+        says = f"{says}. People reported it; whether {name} has it was not read from its code"
+    if not sighting.alone:
+        certainty = Certainty.ONE_OF_SEVERAL
+    return certainty, f"{says}{_warned(sighting)}"
+
+
+def _warned(sighting: IssueSighting) -> str:
+    return ". The log has it in warnings alone" if sighting.warned else ""
 
 
 def _model(facts: Facts) -> str:
