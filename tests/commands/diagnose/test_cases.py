@@ -342,6 +342,30 @@ def test_an_issue_that_no_release_fixes_is_sure_where_the_code_was_read(empty):
         assert one["certainty"] == certainty
 
 
+def test_a_warning_is_not_sure(empty):
+    message = "Model does not support EAGLE3 interface but aux_hidden_state_outputs was requested"
+    warning = f"{started()}WARNING 08-01 10:00:05 [x.py:1] {message}\n"
+    (one,) = diagnosed(empty, warning)["known_issues"]
+    assert one["certainty"] == "one cause among others"
+    assert one["says"].endswith(". The log has it in warnings alone")
+    (one,) = diagnosed(empty, warning + log_of(f"RuntimeError: {message}"))["known_issues"]
+    assert one["certainty"] == "sure"
+    assert one["says"].endswith(". vLLM 0.24.0 has this message in its code")
+
+
+def test_what_is_said_of_a_message_that_vllm_refuses_with(empty):
+    message = "NotImplementedError: DFlash does not yet support mixed sliding/full attention via layer_types; see"
+    span = "!=0.25.* (of 0.20.0 to 0.33.0)"
+    says = {
+        "0.25.1": f"vLLM 0.25.1 has this message in its code; these do not have it: {span}",
+        "0.26.0": "vLLM 0.26.0 does not have this message in its code, so another vLLM or a plugin wrote it",
+        "0.45.0": f"Whether this vLLM has this message in its code is not known; releases without it: {span}",
+    }
+    for version, text in says.items():
+        (one,) = diagnosed(empty, log_of(message, before=started(version)))["known_issues"]
+        assert text in one["says"]
+
+
 def test_a_general_message_is_one_cause_among_others(empty):
     text = log_of(
         "RuntimeError: expected scalar type Float but found Double",
