@@ -228,6 +228,26 @@ def test_the_code_of_each_release_has_the_fix_or_not(issue):
     assert all(Version(version) in READ for version in at_hand)
 
 
+@pytest.mark.slow
+def test_a_release_without_a_message_has_it_in_no_other_file():
+    elsewhere = []
+    for version, folder in trees().items():
+        lacking = [
+            issue
+            for issue in CHECKED
+            if issue.code.tells == "message"
+            and Version(version) in SpecifierSet(issue.code.releases)
+        ]
+        for path in (folder / "vllm").rglob("*.py"):
+            text = path.read_text(encoding="utf-8", errors="replace")
+            elsewhere += [
+                (issue.id, version, path.name)
+                for issue in lacking
+                if re.search(issue.code.text, text)
+            ]
+    assert elsewhere == []
+
+
 def entry(**changes):
     keys = {
         "id": "an-issue",
