@@ -106,6 +106,15 @@ def test_what_is_no_environment(opening, tmp_path, site):
         opening(f"env:{tmp_path}")
 
 
+@pytest.mark.parametrize("name", ["engine.abi3.so", "engine.so", "engine/__init__.py"])
+def test_a_source_that_python_would_not_import(name, opening, site):
+    other = site / "vllm" / name
+    other.parent.mkdir(exist_ok=True)
+    other.touch()
+    with fails("source.hidden-code", f"vllm/{name} hides vllm/engine.py"):
+        opening(f"env:{site}")
+
+
 def test_a_link_that_leaves_the_folder_is_refused(opening, site, tmp_path):
     (tmp_path / "secret").write_text("x")
     (site / "vllm" / "link.py").symlink_to(tmp_path / "secret")

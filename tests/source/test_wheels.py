@@ -98,6 +98,14 @@ def other_version(content):
     content[metadata] = content[metadata].replace(VERSION.encode(), b"0.49.0", 1)
 
 
+def hidden_source(content):
+    content["vllm/engine.cpython-311-x86_64-linux-gnu.so"] = b""
+
+
+def hidden_by_a_package(content):
+    content["vllm/engine/__init__.py"] = b""
+
+
 def started(content):
     content["vllm.pth"] = b"import os\n"
 
@@ -121,6 +129,8 @@ HOSTILE = {
     without_record: ("wheel.wrong-record", "RECORD"),
     without_metadata: ("wheel.wrong-record", "METADATA"),
     other_version: ("wheel.wrong-record", "0.49.0"),
+    hidden_source: ("wheel.unsafe", "vllm/engine.py"),
+    hidden_by_a_package: ("wheel.unsafe", "vllm/engine.py"),
     started: ("wheel.unsafe", "vllm.pth"),
     upper_case: ("wheel.unsafe", "vllm/ENGINE.py"),
     leaving: ("wheel.unsafe", "../vllm/engine.py"),

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from packaging.utils import canonicalize_name
 
 from vpatch.errors import UsageError
-from vpatch.source.machine_code import is_compiled
+from vpatch.source.machine_code import hidden_sources, is_compiled
 from vpatch.util.plural import listed
 from vpatch.util.untrusted import MEGABYTE, parse_json, read_file
 
@@ -36,14 +36,18 @@ class InstalledDistribution:
         """The files of the package and of its metadata, but nothing compiled, relative to `site`.
 
         Raises:
-            UsageError: a folder cannot be read.
+            UsageError: a folder cannot be read, or Python would import something in place of a
+                source.
         """
-        return sorted(
-            path
-            for top in (self.package, self.info)
-            for path in _below(self.site, top)
-            if not is_compiled(path)
-        )
+        paths = [path for top in (self.package, self.info) for path in _below(self.site, top)]
+        for source, other in hidden_sources(paths).items():
+            raise UsageError(
+                f"{other} hides {source}: Python would import that in its place",
+                where=str(self.site),
+                hint=f"install {self.package} again",
+                code="source.hidden-code",
+            )
+        return sorted(path for path in paths if not is_compiled(path))
 
 
 def packages_folder(place: Path, shown: str) -> Path:

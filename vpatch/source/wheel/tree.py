@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from packaging.version import InvalidVersion, Version
 
 from vpatch.git.files import EXECUTABLE, REGULAR, SourceFile
-from vpatch.source.machine_code import is_compiled
+from vpatch.source.machine_code import hidden_sources, is_compiled
 from vpatch.source.wheel.contents import problems_of
 from vpatch.source.wheel.names import parse_wheel_name
 from vpatch.source.wheel.record import WheelRecordError, parse_record
@@ -62,8 +62,11 @@ def read_wheel(archive: WheelArchive, progress: Progress) -> Iterator[SourceFile
     # Python may run it in place of a source, and nobody can read it.
     is_hidden = "it is bytecode, which Python would run and vpatch cannot read"
     archive.refuse({one: is_hidden for one in archive.members if one.endswith(_BYTECODE)})
+    hidden = hidden_sources(archive.members)
+    archive.refuse({one: f"{by} hides it from Python" for one, by in hidden.items()})
     wanted = [one for one in archive.members if _is_text(one)]
-    task = progress.start(f"Unpacking {archive.path.name}", total=len(wanted))
+    what = f"Unpacking {archive.path.name}"
+    task = progress.start(what, total=len(wanted), unit="files")
     try:
         for path in wanted:
             mode = archive.members[path].info.external_attr >> 16
