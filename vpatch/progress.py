@@ -23,7 +23,10 @@ class Progress(Protocol):
     """Is told of the steps of a run that take long, and of notes for the user."""
 
     def start(self, what: str, *, total: int | None = None, unit: str = "bytes") -> Task:
-        """Begin a task; `total` is its size where that is known, in bytes or another unit."""
+        """Begin a task; `total` is its size where that is known, in bytes or another unit.
+
+        The unit is in the singular, but for bytes.
+        """
 
     def note(self, message: str) -> None:
         """Say something that the user should know and that is not an error."""

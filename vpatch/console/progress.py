@@ -12,6 +12,7 @@ from vpatch.console.common_options import is_verbose
 from vpatch.console.output import remove_bar, show_bar, style
 from vpatch.progress import Silent
 from vpatch.util.logged_progress import LoggedProgress
+from vpatch.util.plural import counted
 from vpatch.util.visible import visible
 
 if TYPE_CHECKING:
@@ -32,7 +33,7 @@ class _Lines:
     """One line when a task begins: what a log file needs."""
 
     def start(self, what: str, *, total: int | None = None, unit: str = "bytes") -> Task:
-        amount = f"{total / 1e6:.1f} MB" if total and unit == "bytes" else f"{total} {unit}"
+        amount = f"{total / 1e6:.1f} MB" if total and unit == "bytes" else counted(total or 0, unit)
         size = f" ({amount})" if total else ""
         click.echo(f"{what}{size}", err=True)
         return Silent()

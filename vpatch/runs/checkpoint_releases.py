@@ -40,7 +40,7 @@ def on_releases(
     """
     versions = context.releases() if vllm == ALL else [exact_release(context, vllm)]
     claims = {need.patch: needed_in(context, need) for need in needs}
-    task = context.progress.start("Reading releases", total=len(versions), unit="releases")
+    task = context.progress.start("Reading releases", total=len(versions), unit="release")
     rows = []
     for version in versions:
         with context.tree(parse_vllm(version)) as tree:

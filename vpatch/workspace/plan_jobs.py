@@ -57,7 +57,7 @@ class Jobs:
         return self.context.progress.start(
             f"Deciding {counted(patches, 'patch')}",
             total=len(numbers),
-            unit="releases" if of_index else "trees",
+            unit="release" if of_index else "tree",
         )
 
     def decide(self, number: int) -> Plan:

@@ -75,6 +75,7 @@ def test_progress_counts_files(empty, source):
     run = imported(empty, source(ENGINE_DIFF + LLAMA_DIFF + TEST_DIFF, "slow.diff"))
     assert "Finding edits (2 files)\n" in run.err
     assert "Finding edits" not in run.out
+    assert "Finding edits (1 file)\n" in imported(empty, source(ENGINE_DIFF, "one.diff")).err
 
 
 def test_a_part_of_a_source_is_no_success(empty, source):

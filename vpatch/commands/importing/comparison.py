@@ -42,7 +42,7 @@ class ReleaseComparison:
             return []
         rows: list[list[OnRelease]] = []
         task = self.context.progress.start(
-            "Comparing releases", total=len(versions), unit="releases"
+            "Comparing releases", total=len(versions), unit="release"
         )
         for version in versions:
             with ExitStack() as opened:

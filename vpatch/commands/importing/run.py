@@ -56,7 +56,7 @@ class ImportRun:
         drafts: list[Draft] = []
         errors: list[VpatchError] = []
         count = sum(file.before is not None for change in changes for file in change.files)
-        task = self.context.progress.start("Finding edits", total=count, unit="files")
+        task = self.context.progress.start("Finding edits", total=count, unit="file")
 
         def begin(path: str) -> None:
             task.describe(path)

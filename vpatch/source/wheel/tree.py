@@ -66,7 +66,7 @@ def read_wheel(archive: WheelArchive, progress: Progress) -> Iterator[SourceFile
     archive.refuse({one: f"{by} hides it from Python" for one, by in hidden.items()})
     wanted = [one for one in archive.members if _is_text(one)]
     what = f"Unpacking {archive.path.name}"
-    task = progress.start(what, total=len(wanted), unit="files")
+    task = progress.start(what, total=len(wanted), unit="file")
     try:
         for path in wanted:
             mode = archive.members[path].info.external_attr >> 16
