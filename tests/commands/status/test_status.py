@@ -10,7 +10,17 @@ import pytest
 
 from tests.documents import page
 from tests.index_server import sdist
-from tests.projects import FILES, LLAMA, NAME_PROJ, NAMED, NO_SUCH, VERSION, archive, write_tree
+from tests.projects import (
+    FILES,
+    LLAMA,
+    NAME_PROJ,
+    NAMED,
+    NO_SUCH,
+    SLOW_MODE,
+    VERSION,
+    archive,
+    write_tree,
+)
 from vpatch.source.resolve import open_tree
 from vpatch.workspace import context
 
@@ -112,12 +122,27 @@ def test_status_says_why(project):
     assert "slow-mode" not in run.out
 
 
+def test_why_is_asked_after_the_patches_before_it(recipe):
+    recipe.patch("other-mode", SLOW_MODE.replace('"slow"', '"other"'))
+    file = recipe.folder / "recipes" / "mine.yaml"
+    file.write_text(f"vllm: {VERSION}\npatches: [slow-mode, other-mode]\n")
+    stopped = recipe.run("apply", "--recipe", "mine", code=1)
+    command = next(line for line in stopped.err.splitlines() if "--why" in line)
+    assert "vpatch status --recipe mine --why other-mode" in command
+    why = recipe.run("status", "--recipe", "mine", "--why", "other-mode", code=1)
+    assert "other-mode is conflict" in why.out
+    assert "slow-mode is" not in why.out
+    # Alone, it fits.
+    alone = recipe.run("status", "--vllm", VERSION, "--patch", "other-mode")
+    assert "needed      other-mode" in alone.out
+
+
 def test_status_says_why_not(project):
     project.patch("z-tail", NO_SUCH)
     run = project.run("status", "--vllm", VERSION, "--why", "z-tail", code=1)
     assert "z-tail is conflict" in run.out
     assert "expected 1, found 0" in run.out
-    assert f"{LLAMA}:3: nearest: self.proj = Linear(4, 4)" in run.out
+    assert f"{LLAMA}:3: nearest: self.proj = Linear(4, 4" in run.out
 
 
 def test_status_as_json(project):
@@ -125,7 +150,7 @@ def test_status_as_json(project):
     decision = next(d for d in row["decisions"] if d["patch"] == "name-proj")
     assert decision["files"] == [LLAMA]
     assert decision["findings"] == []
-    keys = {"tree", "version", "ref", "origin", "digest", "recipe", "decisions", "changed"}
+    keys = {"tree", "kind", "version", "ref", "origin", "digest", "recipe", "decisions", "changed"}
     assert set(row) == keys
 
 

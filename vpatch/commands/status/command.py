@@ -69,11 +69,10 @@ def command(
             "--all and --vllm both name releases", hint="give one of the two"
         )
     listed = list(dict.fromkeys(request.vllm.split(","))) if request.vllm else [None]
-    patches = (why,) if why else request.patches
-    asked = replace(request, vllm=None, patches=patches, strict=strict)
+    asked = replace(request, vllm=None, strict=strict)
     versions = context.releases() if every or listed == [ALL_RELEASES] else listed
     shown: FindingsFor | None = "stopping" if as_json else None
-    rows = status(context, versions, asked, explained=bool(why), findings_for=shown)
+    rows = status(context, versions, asked, why=why, findings_for=shown)
     code = ExitCode.FINDINGS if any(row.has_findings for row in rows) else ExitCode.CLEAN
     if as_json:
         from vpatch.commands.status.output import StatusOutput  # noqa: PLC0415 - models load slowly

@@ -52,14 +52,15 @@ def status(
     versions: Sequence[str | None],
     request: selection.Request,
     *,
-    explained: bool = False,
+    why: str | None = None,
     findings_for: FindingsFor | None = None,
 ) -> list[StatusRow]:
     """Decide a request for each version; None means the version that a recipe pins.
 
-    With `explained`, all findings have line numbers, new shapes come with a diff, and nothing is
-    cached. Otherwise `findings_for` says which decisions have findings; by default those that stop
-    an apply, where there is one tree, and none of several.
+    `why` names the one patch to explain, decided after the patches before it: all its findings have
+    line numbers, a new shape comes with a diff, and nothing is cached. Otherwise `findings_for`
+    says which decisions have findings; by default those that stop an apply, where there is one
+    tree, and none of several.
 
     Raises:
         VpatchError: the request names nothing that is there, or a source cannot be read.
@@ -71,15 +72,15 @@ def status(
         trees = request.trees if number == 0 else ()
         asked = replace(request, vllm=version, trees=trees)
         # The question is what the library means for a version, not what a recipe takes of it.
-        selections = selection.resolve(asked, context.library, whole_library=True)
+        selections = _selections(context, asked, why)
         selection.note_library(context, selections)
         for job in selections if number == 0 else selections[:1]:
             slow |= dict.fromkeys(reasons_to_decide_anew(job.patches))
             jobs.append((job, version is not None))
     for reason in slow:
         context.progress.note(reason)
-    if explained:
-        rows = [_explained_row(context, job, moved) for job, moved in jobs]
+    if why is not None:
+        rows = [_explained_row(context, job, why, moved) for job, moved in jobs]
     else:
         # What a table does not show need not be found.
         findings_for = findings_for or ("stopping" if len(jobs) == 1 else "none")
@@ -89,6 +90,20 @@ def status(
             for (job, moved), plan in zip(jobs, plans, strict=True)
         ]
     return _compare_with_pinned(context, request, rows)
+
+
+def _selections(
+    context: Context, request: selection.Request, why: str | None
+) -> list[selection.Selection]:
+    selections = selection.resolve(request, context.library, whole_library=True)
+    if why is None:
+        return selections
+    # In a series, patches before it may have changed its places.
+    series = [job for job in selections if why in {patch.id for patch in job.patches}]
+    if series and not any(job.alone for job in series):
+        return series
+    named = replace(request, patches=(why,))
+    return selection.resolve(named, context.library, whole_library=True)
 
 
 def _compare_with_pinned(
@@ -144,12 +159,19 @@ def remarks(rows: Sequence[StatusRow]) -> list[str]:
     ]
 
 
-def _explained_row(context: Context, job: selection.Selection, moved: bool) -> StatusRow:  # noqa: FBT001
+def _explained_row(
+    context: Context,
+    job: selection.Selection,
+    why: str,
+    moved: bool,  # noqa: FBT001
+) -> StatusRow:
     # What is remembered needs no libcst, which takes 0.3 s to import.
     from vpatch.commands.status.shape_diff import shape_diff  # noqa: PLC0415
     from vpatch.planning.plan import plan as plan_anew  # noqa: PLC0415
 
     with context.tree(job.spec, job.expected_digest) as tree:
         plan = plan_anew(job.patches, tree, findings_for="all", alone=job.alone)
+        # Of those before it, only what they change counts here.
+        plan = replace(plan, decisions=tuple(d for d in plan.decisions if d.patch.id == why))
         diffs = {d.patch.id: tuple(shape_diff(context, d, tree)) for d in plan.decisions}
     return StatusRow(plan, job.recipe, moved, job.strict, diffs)
