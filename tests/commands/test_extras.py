@@ -183,13 +183,15 @@ def test_a_python_is_looked_at_without_an_extra(tmp_path):
 
 def test_what_needs_an_extra_for_some_of_what_it_does(tmp_path):
     engine = EXTRAS["engine"]
-    behaviour, upstream, smoke, bench = several(
+    behaviour, upstream, smoke, bench, status = several(
         tmp_path,
         (engine, ["test", "mtp-proj-prefix", "--engine", "cpu"]),
         (["github"], ["upstream-status"]),
         (["docker"], ["smoke", "--image", "some:tag"]),
         (["docker"], ["bench", "--image", "some:tag"]),
+        (["docker"], ["status", "--vllm", "image:some:tag"]),
     )
+    refused(status, "an image as a source", "image", "docker")
     refused(behaviour, "`vpatch test --engine`", "engine", *engine)
     refused(upstream, "`vpatch upstream-status` without --offline", "upstream", "github")
     for run in (smoke, bench):

@@ -192,7 +192,7 @@ def source_options(command: Callable[..., _R]) -> Callable[..., _R]:
             type=RELEASES,
             metavar="VERSION",
             help="The vLLM to use: a release (0.23, 0.23.0, latest), a folder, URL@REF, "
-            "PATH@REF, a wheel or env:PYTHON.",
+            "PATH@REF, a wheel, env:PYTHON or image:NAME.",
         ),
     ):
         option(with_request)

@@ -120,7 +120,8 @@ class TreeOutput(OutputModel):
     tree: str = read_from("plan.pin.tree")
     """The name of the distribution, such as `vllm`."""
     kind: SourceKind = read_from("plan.pin.kind")
-    """A release's archive (`pypi`), a commit (`git`), a folder, a wheel, or an environment."""
+    """A release's archive (`pypi`), a commit (`git`), a folder, a wheel, an environment,
+    or an image."""
     version: str | None = read_from("plan.pin.version")
     ref: str | None = read_from("plan.pin.ref")
     """The git commit or tag; null for a release."""

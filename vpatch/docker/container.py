@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, cast
 
 import requests
-from docker.errors import APIError, NotFound
+from docker.errors import APIError, NotFound, create_api_error_from_http_exception
 from docker.types import DeviceRequest
 
 from vpatch import __version__
@@ -21,7 +21,7 @@ from vpatch.docker.errors import ERRORS, asking
 from vpatch.errors import VpatchError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 
     from docker import APIClient
 
@@ -51,6 +51,16 @@ class ContainerConfig:
     user: str | None = None
     gpus: bool = False
     shared_memory: int | None = None
+
+
+@dataclass(frozen=True)
+class PackedFile:
+    """A file or a link of an image. `content` is None where it was not asked for."""
+
+    path: str
+    mode: int
+    content: bytes | None
+    is_link: bool
 
 
 @dataclass(frozen=True)
@@ -156,15 +166,61 @@ class Container:
                 if (content := archive.extractfile(entry)) is not None
             }
 
+    def packed_files(
+        self, folder: str, is_left_out: Callable[[str], bool], limit: int
+    ) -> Generator[PackedFile]:
+        """Yield the files and links below a folder, by paths that begin with its name.
+
+        Contents are read one at a time; those that are left out come without. The engine reads the
+        layers: no program of the image runs. Close it, or read it to its end, before the container
+        is removed.
+
+        Raises:
+            VpatchError: there is no such folder, a file has more than `limit` bytes, or an entry is
+                a device, a pipe, or one file under two names.
+        """
+        with self._archive(folder) as archive:
+            for entry in archive or ():
+                if entry.isdir():
+                    continue
+                content = None
+                if entry.issym():
+                    content = os.fsencode(entry.linkname)
+                elif not entry.isreg() or entry.size > limit:
+                    reason = "larger than vpatch reads" if entry.isreg() else "not a plain file"
+                    raise VpatchError(
+                        f"the image has an entry that is {reason}",
+                        where=f"{folder}: {entry.name}",
+                        hint="build the image again without it",
+                        code="docker.unusable-file",
+                    )
+                elif not is_left_out(entry.name):
+                    stream = archive.extractfile(entry) if archive else None
+                    content = stream.read() if stream else b""
+                yield PackedFile(entry.name, entry.mode, content, is_link=entry.issym())
+
     @contextmanager
     def _archive(self, folder: str) -> Iterator[tarfile.TarFile | None]:
-        """What lies below a folder, to be read once from its start; None for no such folder."""
-        with asking(folder):
-            try:
-                chunks, _ = self.api.get_archive(self.id, folder)
-            except NotFound:
+        """What lies below a folder, to be read once from its start; None for no such folder.
+
+        The answer is closed even if nobody reads it to its end: an engine does not remove a
+        container while it sends files of it. docker-py hands out nothing that could be closed.
+        """
+        url = f"{self.api.base_url}/v{self.api.api_version}/containers/{self.id}/archive"
+        with (
+            asking(folder),
+            self.api.get(
+                url, params={"path": folder}, timeout=self.api.timeout, stream=True
+            ) as answer,
+        ):
+            if answer.status_code == requests.codes.not_found:
                 yield None
                 return
+            try:
+                answer.raise_for_status()
+            except requests.HTTPError as error:
+                create_api_error_from_http_exception(error)
+            chunks = answer.iter_content(_AT_ONCE)
             with tarfile.open(fileobj=_Stream(chunks), mode="r|", bufsize=_AT_ONCE) as archive:
                 yield archive
 

@@ -59,6 +59,7 @@ class DockerImage:
     platform: str
     user: str
     labels: Mapping[str, str]
+    environment: Mapping[str, str]
 
 
 class Docker:
@@ -108,6 +109,7 @@ class Docker:
             platform_of(image["Os"], image["Architecture"]),
             settings.get("User") or "",
             settings.get("Labels") or {},
+            dict(one.split("=", 1) for one in settings.get("Env") or () if "=" in one),
         )
 
     def pull(self, name: str, platform: str | None, task: Task) -> None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from packaging.utils import canonicalize_name
 
-from vpatch.errors import UsageError
+from vpatch.errors import UsageError, VpatchError
 from vpatch.source.machine_code import hidden_sources, is_compiled
 from vpatch.util.plural import listed
 from vpatch.util.untrusted import MEGABYTE, parse_json, read_file
@@ -36,12 +36,12 @@ class InstalledDistribution:
         """The files of the package and of its metadata, but nothing compiled, relative to `site`.
 
         Raises:
-            UsageError: a folder cannot be read, or Python would import something in place of a
-                source.
+            UsageError: a folder cannot be read.
+            VpatchError: Python would import something in place of a source.
         """
         paths = [path for top in (self.package, self.info) for path in _below(self.site, top)]
         for source, other in hidden_sources(paths).items():
-            raise UsageError(
+            raise VpatchError(
                 f"{other} hides {source}: Python would import that in its place",
                 where=str(self.site),
                 hint=f"install {self.package} again",

@@ -27,7 +27,7 @@ from vpatch.source.spec import (
     GitSpec,
     IndexWheelSpec,
     PypiSpec,
-    TreeSpec,
+    SourceSpec,
     WheelSpec,
 )
 from vpatch.source.tree import Pin
@@ -61,7 +61,7 @@ class PinMismatchError(VpatchError):
 
 
 def open_tree(
-    spec: TreeSpec,
+    spec: SourceSpec,
     *,
     cache: Cache,
     settings: PipSettings,
@@ -115,7 +115,7 @@ def cached_pin(
     if expected_digest:
         matching = [pin for pin in pins if pin.digest == expected_digest]
         if pins and not matching and offline:
-            _refuse_other(pins[0].label, pins[0].digest, expected_digest, "the cache")
+            refuse_other(pins[0].label, pins[0].digest, expected_digest, "the cache")
         pins = tuple(matching)
     return pins[0] if len(pins) == 1 else None
 
@@ -179,7 +179,7 @@ def _open_archive(
     digest = f"sha256:{release.sha256}" if release.sha256 else expected
     if digest is None:
         raise no_digest(release, hint="a recipe that pins the archive's digest")
-    _refuse_other(release.filename, digest, expected, "the index")
+    refuse_other(release.filename, digest, expected, "the index")
     pin = _pin_of(spec, release, digest)
 
     def fetch(staging: Path) -> list[FileRecord]:
@@ -204,7 +204,7 @@ def _open_git(
     resolved = _resolve_ref(spec, cache, offline=offline)
     digest = f"sha1:{resolved.commit}"
     origin = redact(spec.url)
-    _refuse_other(f"{spec.ref} in {origin}", digest, expected, "the repository")
+    refuse_other(f"{spec.ref} in {origin}", digest, expected, "the repository")
     pin = Pin(spec.tree, "git", None, digest, origin, spec.ref)
 
     def fetch(staging: Path) -> list[FileRecord]:
@@ -265,7 +265,7 @@ def _open_folder(
     records = folder.scan(source)
     task.done()
     digest = f"sha256:{manifest.content_digest(records)}"
-    _refuse_other(spec.place, digest, expected, "the folder")
+    refuse_other(spec.place, digest, expected, "the folder")
     pin = Pin(spec.tree, "folder", None, digest, spec.path)
 
     def copy(staging: Path) -> list[FileRecord]:
@@ -290,7 +290,7 @@ def _open_wheel(
     wanted = expected
     if isinstance(spec, WheelSpec) and spec.sha256 is not None:
         wanted = f"sha256:{spec.sha256}"
-        _refuse_other(origin, wanted, expected, "what the user named")
+        refuse_other(origin, wanted, expected, "what the user named")
     if wanted is not None and not (isinstance(spec, WheelSpec) and not spec.is_url):
         with suppress(DamagedEntry, CacheError):
             tree = cache.open(Pin(spec.tree, "wheel", None, wanted, origin), None, progress)
@@ -301,7 +301,7 @@ def _open_wheel(
     )
     with WheelArchive(path) as archive:
         digest = f"sha256:{archive.sha256}"
-        _refuse_other(origin, digest, wanted, "the wheel")
+        refuse_other(origin, digest, wanted, "the wheel")
         pin = Pin(spec.tree, "wheel", version_of(archive), digest, origin)
 
         def unpack(staging: Path) -> list[FileRecord]:
@@ -320,7 +320,7 @@ def _open_environment(
     records = folder.scan(site, installed.paths())
     task.done()
     digest = f"sha256:{manifest.content_digest(records)}"
-    _refuse_other(spec.place, digest, expected, "the environment")
+    refuse_other(spec.place, digest, expected, "the environment")
     pin = Pin(spec.tree, "environment", installed.version, digest, spec.path)
 
     def copy(staging: Path) -> list[FileRecord]:
@@ -331,7 +331,12 @@ def _open_environment(
     return replace(cache.open(pin, copy, progress), pin=pin)
 
 
-def _refuse_other(what: str, actual: str, expected: str | None, source: str) -> None:
+def refuse_other(what: str, actual: str, expected: str | None, source: str) -> None:
+    """Refuse a source that has another digest than expected.
+
+    Raises:
+        PinMismatchError: it has.
+    """
     if expected and actual != expected:
         raise PinMismatchError(
             f"{what} is {actual} in {source}, and {expected} was expected",

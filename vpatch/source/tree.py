@@ -11,11 +11,11 @@ if TYPE_CHECKING:
 # What `vpatch apply` leaves at the root of a checkout; see `vpatch.lock`.
 LOCK_FILE = "vpatch.lock"
 
-SourceKind = Literal["pypi", "git", "folder", "wheel", "environment"]
+SourceKind = Literal["pypi", "git", "folder", "wheel", "environment", "image"]
 
 
 # What was built has no file beside its package: none of what is compiled, no build scripts.
-BUILT: frozenset[SourceKind] = frozenset(["wheel", "environment"])
+BUILT: frozenset[SourceKind] = frozenset(["wheel", "environment", "image"])
 
 
 @dataclass(frozen=True)
@@ -23,10 +23,11 @@ class Pin:
     """An exact version of a source.
 
     `tree` is the canonical distribution name (PEP 503: `vllm`, `vllm-ascend`). `digest` is
-    `sha256:HEX` of the archive (pypi), of the wheel, or of the content (folder, environment), and
-    `sha1:HEX` of the commit (git). `origin` is the archive's file name, the git URL without
-    credentials, or what the user gave: the path of a folder, of a wheel or of an environment, the
-    URL of a wheel, or `NAME==VERSION`. `version` is None where the source does not tell one.
+    `sha256:HEX` of the archive (pypi), of the wheel, of the content (folder, environment), or the
+    id of the image; `sha1:HEX` of the commit (git). `origin` is the archive's file name, the git
+    URL without credentials, or what the user gave: the path of a folder, of a wheel or of an
+    environment, the URL of a wheel, `NAME==VERSION`, or the name of an image. `version` is None
+    where the source does not tell one.
     """
 
     tree: str

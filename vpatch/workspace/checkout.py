@@ -14,6 +14,7 @@ from vpatch.source.spec import (
     EnvironmentSpec,
     FolderSpec,
     GitSpec,
+    ImageSpec,
     PypiSpec,
     TreeSpec,
     wheel_named,
@@ -167,6 +168,8 @@ def spec_of_pin(source: LockedPin, root: Path) -> TreeSpec:
             return wheel_named(source.tree, source.origin, root)
         case "environment":
             return EnvironmentSpec(source.tree, source.origin, root)
+        case "image":
+            return ImageSpec(source.tree, source.origin)
 
 
 def refuse_one_folder(checkout: Path | None, asked: Sequence[Selection]) -> None:

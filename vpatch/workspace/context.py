@@ -19,9 +19,10 @@ from vpatch.source import index
 from vpatch.source.cache import Cache, default_cache_folder
 from vpatch.source.pip_settings import PipSettings, read_pip_settings
 from vpatch.source.resolve import cached_pin, listed_pin, open_tree
-from vpatch.source.spec import PypiSpec, parse_vllm
+from vpatch.source.spec import ImageSpec, PypiSpec, parse_vllm
 from vpatch.trust.decision import Trust, UntrustedError, changed_while_read
 from vpatch.trust.store import Store, content_of, default_folder
+from vpatch.util.extras import require
 from vpatch.util.own_code import content_digest, decider_digest
 from vpatch.workspace.site import site_of
 
@@ -277,6 +278,12 @@ class Context:
     def tree(
         self, spec: TreeSpec, expected_digest: str | None = None
     ) -> AbstractContextManager[CachedTree]:
+        if isinstance(spec, ImageSpec):
+            require("image", "an image as a source")
+            # Only this needs Docker.
+            from vpatch.workspace.image_tree import open_image_tree  # noqa: PLC0415
+
+            return open_image_tree(spec, self.cache, self.progress, expected_digest)
         return open_tree(
             spec,
             cache=self.cache,

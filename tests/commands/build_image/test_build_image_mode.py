@@ -81,7 +81,7 @@ class Engine:
     platform = "linux/amd64"
 
     def image(self, name):
-        return DockerImage("sha256:1", (), self.platform, "", {}) if name == "here:1" else None
+        return DockerImage("sha256:1", (), self.platform, "", {}, {}) if name == "here:1" else None
 
     def close(self):
         pass

@@ -12,6 +12,7 @@ from vpatch.source.spec import (
     EnvironmentSpec,
     FolderSpec,
     GitSpec,
+    ImageSpec,
     IndexWheelSpec,
     PypiSpec,
     WheelSpec,
@@ -126,11 +127,14 @@ def _is_pinned(locked: LockedPin, pin: RecipePin, spec: TreeSpec) -> bool:
             named = (locked.kind, locked.origin, locked.ref)
             return named == ("git", redact(spec.url), spec.ref)
         case FolderSpec():
-            return (locked.kind, locked.origin) == ("folder", spec.path)
+            kind, origin = "folder", spec.path
         case WheelSpec() | IndexWheelSpec():
-            return (locked.kind, locked.origin) == ("wheel", redact(spec.origin))
+            kind, origin = "wheel", redact(spec.origin)
         case EnvironmentSpec():
-            return (locked.kind, locked.origin) == ("environment", spec.path)
+            kind, origin = "environment", spec.path
+        case ImageSpec():
+            kind, origin = "image", spec.name
+    return (locked.kind, locked.origin) == (kind, origin)
 
 
 def _is_of(version: str, wanted: str) -> bool:

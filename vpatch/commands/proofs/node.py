@@ -17,7 +17,7 @@ from vpatch.runs.node_job import EngineJob, RunAnswer, facts_of
 from vpatch.source.cache import Cache, default_cache_folder
 from vpatch.source.pip_settings import read_pip_settings
 from vpatch.source.resolve import open_tree
-from vpatch.source.spec import parse_vllm
+from vpatch.source.spec import PypiSpec
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -68,7 +68,7 @@ class ProofJob(EngineJob):
             references = {
                 variable: stack.enter_context(
                     open_tree(
-                        parse_vllm(release),
+                        PypiSpec("vllm", release),
                         cache=Cache(default_cache_folder()),
                         settings=read_pip_settings(os.environ),
                         offline=False,
