@@ -100,7 +100,8 @@ def mimo_head(number=0, dtype="BF16"):
 
 def deepseek_head(number, dtype="BF16"):
     start = f"model.layers.{number}"
-    found = {f"{start}.{name}.weight": NORM for name in ("enorm", "hnorm")}
+    norms = ("enorm", "hnorm", "shared_head.norm")
+    found = {f"{start}.{name}.weight": NORM for name in norms}
     found[f"{start}.eh_proj.weight"] = matrix(dtype, HIDDEN, 2 * HIDDEN)
     return found | dense(start, dtype)
 

@@ -13,8 +13,8 @@ def mtp_of(folder, architecture, tensors, **keys):
 NEXTN = {"num_nextn_predict_layers": 1}
 HEADS = {
     "MiMoForCausalLM": (b.mimo_head(), "model.mtp_layers.N", 13, NEXTN),
-    "DeepseekV3ForCausalLM": (b.deepseek_head(2), "layers behind the trunk", 12, NEXTN),
-    "Glm4MoeForCausalLM": (b.deepseek_head(2), "layers behind the trunk", 12, NEXTN),
+    "DeepseekV3ForCausalLM": (b.deepseek_head(2), "layers behind the trunk", 13, NEXTN),
+    "Glm4MoeForCausalLM": (b.deepseek_head(2), "layers behind the trunk", 13, NEXTN),
     "Qwen3NextForCausalLM": (b.qwen_head(), "mtp.layers.N", 13, NEXTN),
     "Qwen3_5ForCausalLM": (b.qwen_head(), "mtp.layers.N", 13, {"mtp_num_hidden_layers": 1}),
     "Ernie4_5_MoeForCausalLM": (b.ernie_head(), "model.mtp_block.N", 12, NEXTN),

@@ -124,14 +124,22 @@ def _missing(mtp: Mtp, checkpoint: Checkpoint, modules: dict[str, Module]) -> It
     for number in range(max(mtp.count, max(mtp.layers, default=0) + 1)):
         if number not in mtp.layers:
             continue  # said once, and not of each of its modules
-        inside = {_inner(scheme, name) for name in mtp.layers[number]}
+        inside = {inner_name(scheme, name) for name in mtp.layers[number]}
         start = _start(scheme, mtp.layers[number][0])
         yield from _absent(start, inside, wanted)
         if scheme.shared is None:
-            yield from (f"{start}{g}" for g in scheme.glue if not _has(inside, g))
+            yield from _without(scheme, start, inside)
     if scheme.shared is not None and mtp.layers:
         inside = {scheme.shared.sub("", name, count=1) for name in mtp.shared}
-        yield from (f"{scheme.home}{g}" for g in scheme.glue if not _has(inside, g))
+        yield from _without(scheme, scheme.home, inside)
+
+
+def _without(scheme: Scheme, start: str, inside: set[str]) -> Iterator[str]:
+    """Name what joins a layer to the trunk and is not inside, by the first of its names."""
+    for glue in scheme.glue:
+        names = glue.split("|")
+        if not any(has_module(inside, name) for name in names):
+            yield f"{start}{names[0]}"
 
 
 def _absent(start: str, inside: set[str], wanted: dict[str, set[str]]) -> Iterator[str]:
@@ -183,11 +191,12 @@ def _start(scheme: Scheme, name: str) -> str:
     return match[0] if match else ""
 
 
-def _inner(scheme: Scheme, name: str) -> str:
+def inner_name(scheme: Scheme, name: str) -> str:
     """Return the module inside a layer that a tensor belongs to; a tensor of the layer itself."""
-    inner = name[len(_start(scheme, name)) :]
+    inner = name[len(_start(scheme, name)) :].removeprefix(scheme.left_away)
     return split_name(inner)[0] or inner
 
 
-def _has(inside: set[str], glue: str) -> bool:
-    return any(name == glue or name.startswith(f"{glue}.") for name in inside)
+def has_module(inside: set[str], module: str) -> bool:
+    """Whether one of these names is that of a module, or of a part of it."""
+    return any(name == module or name.startswith(f"{module}.") for name in inside)

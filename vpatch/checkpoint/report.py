@@ -7,7 +7,9 @@ import shlex
 from itertools import groupby
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
-from vpatch.checkpoint.gaps import gaps_of, runs_in
+from packaging.version import Version
+
+from vpatch.checkpoint.gaps import gaps_of, runs_in, why_nowhere
 from vpatch.checkpoint.module_pattern import in_few_words
 from vpatch.util.plural import counted, listed
 
@@ -182,10 +184,19 @@ def _mtp_releases(inspection: Inspection) -> Iterator[Line]:
         return
     gaps = gaps_of(inspection)
     releases = runs_in(family.since, gaps)
-    yield _line("vLLM", f"{releases} {'run' if ' and ' in releases else 'runs'} its MTP")
+    if inspection.mtp.scheme is None:
+        yield _line("vLLM", f"{releases} runs MTP of this model, which needs its tensors")
+        return
+    if (reason := why_nowhere(inspection)) is not None:
+        yield _line("vLLM", f"no release runs its MTP as it is: {reason}")
+        return
+    several = " and " in releases or " to " in releases
+    yield _line("vLLM", f"{releases} {'run' if several else 'runs'} its MTP")
     for gap in gaps:
-        yield _line("", f"{gap.since} to {gap.last} do not: {gap.reason}")
-    if inspection.mtp.scheme is not None:
+        if Version(gap.last) >= Version(family.since):
+            first = max(gap.since, family.since, key=Version)
+            yield _line("", f"{first} to {gap.last} do not: {gap.reason}")
+    if releases != "none":
         value = json.dumps({"method": "mtp", "num_speculative_tokens": inspection.mtp.count or 1})
         yield _line("", f"--speculative-config '{value}'")
 

@@ -24,8 +24,9 @@ class Scheme:
     layers share, and `home` is where that is. `behind`: the number goes on from the trunk's layers.
     `runtime` is what vLLM calls the layer where it decides how it is quantised, with a number that
     goes on from the trunk's.
-    `glue` must be in each layer (or, for one that shares it, once); vLLM builds those in
-    `configured` by the quantisation config, and never quantises the others. Those in
+    `glue` must be in each layer (or, for one that shares it, once), each under one of the names
+    between bars; vLLM builds those in `configured` by the quantisation config, and never quantises
+    the others. `left_away` is what the loader takes out of a name inside a layer. Those in
     `not_by_modelopt` it leaves unquantised under ModelOpt's NVFP4. `like_trunk`: the layer
     has the modules of a trunk layer, under the same names, but for those in `trunk_alone`.
     """
@@ -42,6 +43,7 @@ class Scheme:
     not_by_modelopt: tuple[str, ...] = ()
     like_trunk: bool = True
     trunk_alone: tuple[str, ...] = ()
+    left_away: str = ""
 
 
 @dataclass(frozen=True)
@@ -63,13 +65,20 @@ DEEPSEEK = Scheme(
     TRUNK,
     f"{_MODELS}/deepseek_mtp.py",
     behind=True,
-    glue=("enorm", "hnorm", "eh_proj"),
+    glue=("enorm", "hnorm", "eh_proj", "shared_head.norm"),
 )
 STEP = replace(
     DEEPSEEK,
     source=f"{_MODELS}/step3p5_mtp.py",
     runtime="model.layers.{layer}.mtp_block.",
+    glue=(*DEEPSEEK.glue, "shared_head.output|shared_head.head"),
     like_trunk=False,
+    left_away="transformer.",
+)
+_HY_V3 = replace(
+    DEEPSEEK,
+    source=f"{_MODELS}/hy_v3_mtp.py",
+    glue=("enorm", "hnorm", "eh_proj", "final_layernorm"),
 )
 _GLM_OCR = replace(DEEPSEEK, source=f"{_MODELS}/glm_ocr_mtp.py", runtime="model.layers.{layer}.")
 DEEPSEEK_V4 = Scheme(
@@ -149,9 +158,9 @@ FAMILIES = (
             "Glm4MoeForCausalLM",
             "Glm4MoeLiteForCausalLM",
             "PanguUltraMoEForCausalLM",
-            "HYV3ForCausalLM",
         ),
     ),
+    Family(_HY_V3, _NEXTN, ("HYV3ForCausalLM",)),
     Family(_GLM_OCR, _NEXTN, ("GlmOcrForConditionalGeneration",)),
     Family(STEP, _NEXTN, ("Step3p5ForCausalLM",)),
     Family(STEP, _NEXTN, ("Step3p7ForConditionalGeneration",), since="0.23.0"),

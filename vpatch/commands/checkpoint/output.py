@@ -180,7 +180,7 @@ class NeededPatchOutput(OutputModel):
 
 class NeedsOutput(OutputModel):
     vllm: str | None
-    """The releases that can run its MTP layers."""
+    """The releases that run its MTP layers, once no finding prevents it."""
     patches: list[NeededPatchOutput]
 
 
