@@ -67,10 +67,34 @@ TYPES = {
     "InternS2MobiusForConditionalGeneration": "interns2_mobius",
     "Qwen4ExpForConditionalGeneration": "qwen4_exp",
     "InklingForConditionalGeneration": "inkling_mm_model",
+    "DeepseekV32ForCausalLM": "deepseek_v32",
+    "GlmMoeDsaForCausalLM": "glm_moe_dsa",
+    "NemotronHForCausalLM": "nemotron_h",
+    "Qwen3_5ForConditionalGeneration": "qwen3_5",
+    "Qwen3_5ForCausalLM": "qwen3_5_text",
+    "InklingForCausalLM": "inkling_model",
+    "Qwen4ExpForCausalLM": "qwen4_exp_text",
 }
+# What a condition of the releases, or its result, asks for besides.
 NESTED = {
-    name: {"text_config": {"model_type": "nemotron_h"}}
-    for name in ("NemotronH_Super_Omni_Reasoning_V3", "NemotronH_Omni_Reasoning_V3")
+    **{
+        name: {"text_config": {"model_type": "nemotron_h", "num_nextn_predict_layers": 1}}
+        for name in ("NemotronH_Super_Omni_Reasoning_V3", "NemotronH_Omni_Reasoning_V3")
+    },
+    "BailingMoeV3VLForConditionalGeneration": {"text_config": {}},
+    "InternS2MobiusForConditionalGeneration": {
+        "text_config": {"mtp_num_experts": 1, "mtp_num_experts_per_tok": 1}
+    },
+    **{
+        name: {"mtp_config": {"num_nextn_predict_layers": 1}}
+        for name in ("InklingForConditionalGeneration", "InklingForCausalLM")
+    },
+    **{
+        name: {"hc_count": 1}
+        for name in ("Qwen4ExpForCausalLM", "Qwen4ExpForConditionalGeneration")
+    },
+    "Dots3NoteForCausalLM": {"layer_types": []},
+    "RadioMBartPrefixForCausalLM": {"decoder": {"causal_vision_prefix": True}},
 }
 TEXTS = {
     REGISTRY: """
@@ -89,6 +113,7 @@ class SpeculativeConfig:
             hf_config.update({"architectures": ["SomeMTPModel"]})
         if hf_config.architectures[0] == "OtherForCausalLM":
             hf_config.model_type = "some_mtp"
+        return hf_config
 """,
     QUANTISATION: 'QuantizationMethods = Literal["fp8", "compressed-tensors"]\n',
 }
@@ -184,12 +209,13 @@ def test_an_algorithm_of_modelopt_that_a_release_lacks(tmp_path):
 
 def test_an_alternative_condition_is_followed(tmp_path):
     text = (
-        TEXTS[SPECULATIVE]
+        TEXTS[SPECULATIVE].replace("        return hf_config\n", "")
         + """
         if hf_config.model_type == "never":
             pass
         elif "ome_vl" in hf_config.model_type:
             hf_config.update({"architectures": ["SomeMTPModel"]})
+        return hf_config
 """
     )
     found = checkpoint(tmp_path, "SomeForCausalLM", "some_vl_2")
@@ -244,7 +270,12 @@ def test_every_release_by_its_own_methods_families_and_drafts(tmp_path):
     }
     families = {
         name: (
-            checkpoint(tmp_path / name, name, TYPES.get(name, "none"), **NESTED.get(name, {})),
+            checkpoint(
+                tmp_path / name,
+                name,
+                TYPES.get(name, "none"),
+                **{one.key: 1, **NESTED.get(name, {})},
+            ),
             one,
         )
         for one in FAMILIES

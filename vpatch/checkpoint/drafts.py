@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from vpatch.checkpoint.folder import Checkpoint
 
 DraftKind = Literal[
-    "dspark", "dflash", "eagle", "eagle3", "peagle", "assistant", "medusa", "mlp_speculator"
+    "dspark", "dflash", "eagle", "eagle3", "peagle", "assistant", "medusa", "mlp_speculator", "mtp"
 ]
 _WORDS: dict[DraftKind, str] = {
     "dspark": "a DSpark draft",
@@ -30,6 +30,7 @@ _WORDS: dict[DraftKind, str] = {
     "assistant": "an assistant, which drafts for a larger model",
     "medusa": "Medusa heads",
     "mlp_speculator": "an MLP speculator",
+    "mtp": "an MTP head in a folder of its own",
 }
 _STAGE = re.compile(r"mtp\.\d+\.(?:main_proj|main_norm|markov_head|confidence_head)\.")
 _LAYER = re.compile(r"mtp\.\d+\.(?:e_proj|enorm)\.")
@@ -58,6 +59,7 @@ MODEL_TYPES: dict[str, tuple[DraftKind, str | None, DraftReleases]] = {
     ),
     "medusa": ("medusa", None, DraftReleases("0.20.0", "0.32.0", "medusa")),
     "mlp_speculator": ("mlp_speculator", None, DraftReleases("0.20.0", "0.32.0")),
+    "minimax_m3_mtp": ("mtp", "MiniMax-M3", DraftReleases("0.24.0", method="mtp")),
 }
 ARCHITECTURES: dict[str, tuple[DraftKind, str | None, DraftReleases]] = {
     "Qwen3DSparkModel": ("dspark", "Qwen3", DraftReleases("0.25.0", method="dspark")),
@@ -67,6 +69,7 @@ ARCHITECTURES: dict[str, tuple[DraftKind, str | None, DraftReleases]] = {
     "MuseSparkDSparkModel": ("dspark", "Muse Spark", DraftReleases("0.33.0", method="dspark")),
     "DFlashDraftModel": ("dflash", None, DraftReleases("0.20.0", method="dflash")),
     "MedusaModel": ("medusa", None, DraftReleases("0.20.0", "0.32.0", "medusa")),
+    "MiniMaxM3MTP": ("mtp", "MiniMax-M3", DraftReleases("0.24.0", method="mtp")),
     "MLPSpeculatorPreTrainedModel": ("mlp_speculator", None, DraftReleases("0.20.0", "0.32.0")),
 }
 SPECULATORS: dict[str, tuple[DraftKind, DraftReleases]] = {

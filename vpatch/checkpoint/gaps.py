@@ -94,6 +94,11 @@ def _faults(inspection: Inspection) -> Iterator[str]:
     mtp = inspection.mtp
     if not mtp.count:
         yield "config.json declares no MTP layer"
+    match inspection.checkpoint.architecture, inspection.checkpoint.config.get("decoder"):
+        case "RadioMBartPrefixForCausalLM", {"causal_vision_prefix": flag} if flag:
+            pass
+        case "RadioMBartPrefixForCausalLM", _:
+            yield "config.json does not set decoder.causal_vision_prefix"
     if mtp.missing:
         yield f"{_some(mtp.missing)} {'is' if len(mtp.missing) == 1 else 'are'} missing"
     elif mtp.family and mtp.scheme is not mtp.family.scheme:

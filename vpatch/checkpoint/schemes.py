@@ -126,6 +126,12 @@ ERNIE = Scheme(
     home="model.",
     glue=("mtp_emb_norm.0", "mtp_hidden_norm.0", "mtp_linear_proj.0"),
 )
+_PARSE = Scheme(
+    "decoder.extra_heads.N",
+    re.compile(r"decoder\.extra_(?:heads|proj)\.(?P<layer>\d+)\."),
+    f"{_MODELS}/nemotron_parse3_5_mtp.py",
+    like_trunk=False,
+)
 
 _NEW = "models"
 
@@ -185,6 +191,8 @@ FAMILIES = (
     Family(_NEMOTRON, _NEXTN, ("NemotronHForCausalLM", "NemotronHPuzzleForCausalLM")),
     Family(_NEMOTRON, _NEXTN, ("NemotronH_Super_Omni_Reasoning_V3",)),
     Family(_NEMOTRON, _NEXTN, ("NemotronH_Omni_Reasoning_V3",), since="0.29.0"),
+    # Only if config.json sets decoder.causal_vision_prefix.
+    Family(_PARSE, _NEXTN, ("RadioMBartPrefixForCausalLM",), since="0.33.0", always=1),
     Family(MIMO, _NEXTN, ("MiMoForCausalLM",)),
     Family(
         _INSIDE,

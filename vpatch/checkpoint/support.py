@@ -8,6 +8,11 @@ from typing import TYPE_CHECKING
 
 from vpatch.checkpoint.gaps import gaps_of
 from vpatch.checkpoint.methods import MODELSLIM_METHOD
+from vpatch.checkpoint.override import (
+    RefusedConfigError,
+    UnreadableOverrideError,
+    draft_architecture,
+)
 from vpatch.checkpoint.schemes import family_of
 from vpatch.errors import VpatchError
 
@@ -62,8 +67,7 @@ def support_of(inspection: Inspection, files: Mapping[str, bytes], release: str)
     """Compare a checkpoint with a release. `files` are those of `files_of`.
 
     It reads syntax, and runs nothing. vLLM's `hf_config_override` says which draft model a config
-    gets; the conditions in it are compared by their names alone, so `mtp` does not know that a
-    release refuses some values of a config.
+    gets. Its conditions are evaluated on this config; `mtp` is None if they have an unknown form.
 
     Raises:
         RegistryError: a file is not there, or not as it was in 0.20.0 to 0.33.0.
@@ -86,12 +90,10 @@ def _support(inspection: Inspection, files: Mapping[str, bytes], release: str) -
     known, drafts = _models(ast.parse(files[REGISTRY]))
     types = (checkpoint.config.get("model_type"), checkpoint.language.get("model_type"))
     named = {name for name in types if isinstance(name, str)}
-    names = named | {architecture} if architecture else named
     method = _has_method(quantisation, files) if quantisation else None
     draft = inspection.draft
     if draft is not None and not draft.inside:
-        reached = _follow_overrides(ast.parse(files[SPECULATIVE]), names)
-        return Support(_has_draft(inspection, files, reached & drafts, drafts), None, method)
+        return Support(_has_draft(inspection, files, drafts), None, method)
     has_mtp = (
         family_of(architecture) is not None
         or inspection.mtp.scheme is not None
@@ -102,15 +104,17 @@ def _support(inspection: Inspection, files: Mapping[str, bytes], release: str) -
         model = "DSparkV41DraftModel" if architecture == _V41 else "DSparkDraftModel"
         mtp = draft.release is not None and model in drafts and architecture in known
     elif has_mtp and named:
-        reached = _follow_overrides(ast.parse(files[SPECULATIVE]), names)
-        gaps = gaps_of(inspection)
-        mtp = bool(reached & drafts) and not any(gap.has(release) for gap in gaps)
+        try:
+            reached = _draft_of(ast.parse(files[SPECULATIVE]), inspection)
+        except UnreadableOverrideError:
+            mtp = None
+        else:
+            has_gap = any(gap.has(release) for gap in gaps_of(inspection))
+            mtp = reached in drafts and not has_gap
     return Support(architecture in known if architecture else None, mtp, method)
 
 
-def _has_draft(
-    inspection: Inspection, files: Mapping[str, bytes], reached: set[str], drafts: set[str]
-) -> bool:
+def _has_draft(inspection: Inspection, files: Mapping[str, bytes], drafts: set[str]) -> bool:
     """Whether a release registers a draft, under its name or under what it makes of that."""
     word = inspection.checkpoint.config.get("speculators_model_type")
     if isinstance(word, str):
@@ -124,7 +128,12 @@ def _has_draft(
     if draft is not None and draft.kind == "medusa":
         architecture = "MedusaModel"  # the older ones name none
     prefixes = ("", "Eagle", "Eagle3", "DFlash")
-    return bool(reached) or bool(drafts & {f"{prefix}{architecture}" for prefix in prefixes})
+    if drafts & {f"{prefix}{architecture}" for prefix in prefixes}:
+        return True
+    try:
+        return _draft_of(ast.parse(files[SPECULATIVE]), inspection) in drafts
+    except UnreadableOverrideError:
+        return False
 
 
 def _has_method(quantisation: Quantisation, files: Mapping[str, bytes]) -> bool | None:
@@ -178,36 +187,17 @@ def _models(registry: ast.Module) -> tuple[set[str], set[str]]:
     return set().union(*keys.values()), keys[_DRAFTS]
 
 
-def _follow_overrides(module: ast.Module, names: set[str]) -> set[str]:
-    """Follow vLLM's changes of a config, in their order; return all names that it may get."""
-    all_names = set(names)
+def _draft_of(module: ast.Module, inspection: Inspection) -> str | None:
+    """Return the architecture of the draft that a release makes of a config; None for none."""
     function = next(
         node
         for node in ast.walk(module)
         if isinstance(node, ast.FunctionDef) and node.name == _OVERRIDE
     )
-    for statement in function.body:
-        branch: ast.stmt | None = statement
-        while isinstance(branch, ast.If):
-            if _is_about(branch.test, all_names):
-                all_names |= _strings(node for part in branch.body for node in ast.walk(part))
-                break
-            (branch,) = branch.orelse if len(branch.orelse) == 1 else (None,)
-    return all_names
-
-
-def _is_about(test: ast.expr, names: set[str]) -> bool:
-    """Whether a condition names one of these, or asks whether one of these has a word in it."""
-    if _strings(ast.walk(test)) & names:
-        return True
-    match test:
-        case ast.Compare(
-            left=ast.Constant(value=str(word)),
-            ops=[ast.In()],
-            comparators=[ast.Attribute(attr="model_type")],
-        ):
-            return any(word in name for name in names)
-    return False
+    try:
+        return draft_architecture(function, inspection.checkpoint.config)
+    except RefusedConfigError:
+        return None
 
 
 def _methods(module: ast.Module) -> set[str]:
