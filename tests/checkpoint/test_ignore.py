@@ -194,7 +194,7 @@ def test_gptq_patterns_of_parts_are_fixed_in_their_table(tmp_path):
 
 
 def test_a_method_that_is_not_known_has_no_lists(tmp_path):
-    listed(tmp_path, "humming", "ignore", ["x"])
+    listed(tmp_path, "some_new", "ignore", ["x"])
     assert b.look_at(tmp_path).judged == ()
 
 

@@ -424,19 +424,13 @@ def test_gptq_with_a_list_of_what_is_quantised(tmp_path):
     assert faults(folder)["mtp-format"].modules == ("model.layers.2.self_attn.qkv_proj",)
 
 
-@pytest.mark.parametrize("method", ["humming", "online", "moe_wna16", "never_heard_of"])
+@pytest.mark.parametrize("method", ["cpu_awq", "never_heard_of"])
 def test_a_method_that_is_not_understood(method, tmp_path):
     folder = by_method(tmp_path, method, ignore=["lm_head"])
     assert faults(folder) == {}
     notes = findings(folder)
     assert method in notes["method-unknown"].what
     assert "as the quantisation config says" not in notes["mtp-format-differs"].what
-
-
-def test_modelopt_with_an_algorithm_for_each_layer(tmp_path):
-    folder = by_method(tmp_path, "modelopt", "nvfp4", quant_algo="MIXED_PRECISION")
-    assert faults(folder) == {}
-    assert "modelopt (MIXED_PRECISION)" in findings(folder)["method-unknown"].what
 
 
 @pytest.mark.parametrize("model", ["BailingMoeV3ForCausalLM", "GlmMoeDsaForCausalLM"])

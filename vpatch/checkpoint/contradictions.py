@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from vpatch.checkpoint.finding_model import CheckpointFinding
 from vpatch.checkpoint.list_entry import Entry, Matching
-from vpatch.checkpoint.methods import METHODS
+from vpatch.checkpoint.methods import METHODS, WHILE_LOADING
 from vpatch.checkpoint.module_pattern import list_entry, regular_expression
 from vpatch.checkpoint.modules import FLOATS, experts_of
 from vpatch.util.plural import counted, listed
@@ -32,6 +32,15 @@ def contradictions_of(inspection: Inspection) -> Iterator[CheckpointFinding]:
         return
     if not quantisation.understood:
         named = quantisation.method
+        if named in WHILE_LOADING:
+            yield CheckpointFinding(
+                "method-refused",
+                f"the config names the method {named}, which is one of --quantization: vLLM ends "
+                "with an error when it reads the config of a checkpoint that names it",
+                "name the method that the checkpoint is stored in, or take quantization_config out "
+                "where it is unquantised",
+            )
+            return
         if quantisation.algorithm is not None:
             named += f" ({quantisation.algorithm})"
         elif quantisation.method in METHODS:
@@ -43,9 +52,48 @@ def contradictions_of(inspection: Inspection) -> Iterator[CheckpointFinding]:
             fault=False,
         )
         return
+    if quantisation.is_mixed and not quantisation.layer_algorithms:
+        yield CheckpointFinding(
+            "method-refused",
+            f"{quantisation.algorithm} has an algorithm for each layer, and {quantisation.chosen} "
+            "names none: vLLM ends with an error",
+            "take quantized_layers from the tool that exported it",
+        )
+        return
+    yield from _scales(inspection, quantisation)
     yield from _covered(inspection, quantisation)
     yield from _left_out(inspection, quantisation)
     yield from _output_head(inspection, quantisation)
+
+
+def _scales(inspection: Inspection, quantisation: Quantisation) -> Iterator[CheckpointFinding]:
+    """Report scales of activations that FP8's config asks for, or says that there are none of."""
+    if quantisation.method != "fp8":
+        return
+    scheme = quantisation.config.get("activation_scheme")
+    eights = [m for m in inspection.modules.values() if (m.format or "").startswith("F8_")]
+    lack = [module.name for module in eights if "input_scale" not in module.tensors]
+    have = [module.name for module in eights if "input_scale" in module.tensors]
+    if scheme == "static" and lack:
+        yield CheckpointFinding(
+            "activation-scales",
+            f"activation_scheme is static, and {counted(len(lack), 'FP8 module')} such as "
+            f"{lack[0]} {'has' if len(lack) == 1 else 'have'} no input_scale: vLLM has no scale "
+            "for the activations",
+            "set activation_scheme to dynamic, or take the scales from the tool that exported it",
+            modules=tuple(lack),
+            pattern=regular_expression(lack, have),
+        )
+    elif scheme == "dynamic" and have:
+        yield CheckpointFinding(
+            "activation-scales",
+            f"activation_scheme is dynamic, and {counted(len(have), 'FP8 module')} such as "
+            f"{have[0]} {'has' if len(have) == 1 else 'have'} an input_scale: vLLM has nowhere to "
+            "load it",
+            "set activation_scheme to static, or leave the scales out",
+            modules=tuple(have),
+            pattern=regular_expression(have, lack),
+        )
 
 
 def _covered(inspection: Inspection, quantisation: Quantisation) -> Iterator[CheckpointFinding]:
@@ -170,8 +218,9 @@ def _output_head(inspection: Inspection, quantisation: Quantisation) -> Iterator
         if module is None or module.format is None:
             continue
         covers = _covers_head(inspection, quantisation, name)
-        if covers is None:
-            continue
+        run = inspection.run_time_names[name]
+        if covers is None or run in inspection.unquantised.ever - inspection.unquantised.always:
+            continue  # not known, or not so in each release
         pattern = regular_expression([name], ())
         if module.quantised and not covers:
             yield CheckpointFinding(
@@ -199,15 +248,17 @@ def _output_head(inspection: Inspection, quantisation: Quantisation) -> Iterator
 def _covers_head(inspection: Inspection, quantisation: Quantisation, name: str) -> bool | None:
     """Whether vLLM builds an output head quantised; None where that is not known."""
     run = inspection.run_time_names[name]
-    left_out = run in inspection.unquantised.ever
+    left_out = run in inspection.unquantised.always
     match quantisation.method:
         case "compressed-tensors":
             # The target `Linear` is not for an output head.
             targets = quantisation.target_names()
             is_target = any(Entry(one, Matching.REGEX).those([run, name]) for one in targets)
             return is_target and not left_out
-        case "modelopt" | "modelopt_fp4" | "modelopt_mxfp8":
+        case "modelopt" | "modelopt_fp4" | "modelopt_mxfp8" | "modelopt_mixed":
             return not left_out
+        case "humming":
+            return False
         case "fp8" | "fbgemm_fp8" | "quark" | "mxfp4" | "gpt_oss_mxfp4" | "torchao":
             return False
         case "gptq" | "gptq_marlin" | "auto_gptq" | "awq" | "awq_marlin" | "auto_awq":

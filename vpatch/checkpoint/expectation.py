@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from vpatch.checkpoint.fused import with_prefix
 from vpatch.checkpoint.list_entry import ASKED_FOR_PARTS, Entry, Matching
 from vpatch.checkpoint.methods import FLOAT_BITS
+from vpatch.checkpoint.mixed import covered_by_layers
 from vpatch.checkpoint.modules import experts_of
 
 if TYPE_CHECKING:
@@ -72,6 +73,11 @@ def left_out_modules(
         }
         ever |= unnamed
         always |= {name for name in unnamed if experts_of(name) is None}
+    if quantisation.is_mixed:
+        covered = covered_by_layers(quantisation, naming, modules)
+        names = {one.name for one in modules}
+        ever |= names - covered.always
+        always |= names - covered.ever
     return LeftOut(frozenset(always), frozenset(ever))
 
 
@@ -84,7 +90,12 @@ def _ways(quantisation: Quantisation, matching: Matching, module: RunTime) -> It
     else:
         # Most methods once asked for the parts alone of a module that is declared as fused.
         fused = module.declared == _OLDEST and matching in {*ASKED_FOR_PARTS, Matching.WILDCARD}
-        yield _Way((module.name,), matching, not fused or matching is Matching.WILDCARD)
+        everywhere = matching is not Matching.LATER_REGEX
+        yield _Way(
+            (module.name,),
+            matching,
+            everywhere and (not fused or matching is Matching.WILDCARD),
+        )
         if module.parts and matching in ASKED_FOR_PARTS:
             yield _Way(module.parts, matching, module.declared == _OLDEST)
         if module.parts and matching is Matching.WILDCARD:
@@ -107,9 +118,12 @@ def _ways_of_experts(
     if matching is not Matching.WILDCARD:
         # An entry for one expert may be for its layer in some release.
         yield _Way((name,), matching, always=False)
-    yield _Way((experts,), matching, always=not by_matrix)
+    everywhere = not by_matrix and matching is not Matching.LATER_REGEX
+    yield _Way((experts,), matching, always=everywhere)
     # is_layer_skipped of quant_utils.py
     exact = matching in {Matching.EXACT, Matching.WILDCARD}
+    if matching in {Matching.ANYWHERE, Matching.LATER_REGEX}:
+        return
     yield _Way((experts,), matching, always=exact, inside=True)
 
 

@@ -8,7 +8,7 @@ from vpatch.checkpoint.contradictions import contradictions_of
 from vpatch.checkpoint.finding_model import CheckpointFinding
 from vpatch.checkpoint.folder import MODELSLIM
 from vpatch.checkpoint.module_pattern import regular_expression
-from vpatch.checkpoint.modules import FLOATS
+from vpatch.checkpoint.modules import ADAPTER, ADAPTER_PATTERN, FLOATS, SCALES
 from vpatch.checkpoint.platforms import without_fp8
 from vpatch.checkpoint.tokenizer import NEW_IN_5
 from vpatch.util.plural import listed
@@ -33,6 +33,7 @@ def findings_of(
     """Judge what was read. `platform` is one of platforms.NAMES, None where it is not known."""
     findings = [
         *_files(inspection),
+        *_names(inspection),
         *_quantisation(inspection, platform),
         *_lists(inspection),
         *_layers(inspection),
@@ -66,6 +67,37 @@ def _files(inspection: Inspection) -> Iterator[CheckpointFinding]:
             "unlisted-shards",
             f"vLLM does not read {_some(checkpoint.unlisted)}: the index does not name it",
             fault=False,
+        )
+
+
+def _names(inspection: Inspection) -> Iterator[CheckpointFinding]:
+    """Report tensors that belong to no module of a model."""
+    names = [name for name, _, _ in inspection.checkpoint.tensors()]
+    adapter = [name for name in names if ADAPTER.search(name)]
+    if adapter:
+        yield CheckpointFinding(
+            "adapter-names",
+            f"{len(adapter)} tensors have the names of a LoRA adapter, such as {adapter[0]}: no "
+            "model of vLLM has such modules",
+            "merge the adapter into its model, or give it to --lora-modules",
+            modules=tuple(adapter),
+            pattern=ADAPTER_PATTERN,
+        )
+    stray = [
+        f"{module.name}.{name}"
+        for module in inspection.modules.values()
+        if module.format in FLOATS
+        for name in module.tensors
+        if name in SCALES
+    ]
+    if stray:
+        yield CheckpointFinding(
+            "stray-scales",
+            f"{len(stray)} scales belong to unquantised modules, such as {stray[0]}: vLLM has "
+            "nowhere to load them for an unquantised module",
+            "leave these tensors out, or take the quantised modules from the tool that exported it",
+            modules=tuple(stray),
+            pattern=regular_expression(stray, [one for one in names if one not in stray]),
         )
 
 

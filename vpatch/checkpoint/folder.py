@@ -114,6 +114,8 @@ def read_checkpoint(files: Files) -> Checkpoint:
         CheckpointError: a file is damaged, or the index names a file that cannot be a shard.
         CheckpointUnavailableError: a file cannot be read.
     """
+    if files.root.suffix == ".gguf" and files.root.is_file():
+        raise of_gguf(files.root, has_config=(files.root.parent / CONFIG).is_file())
     names = files.names()
     _check_kind(files.root, names)
     config = read_object(files, CONFIG) if CONFIG in names else {}
@@ -243,15 +245,24 @@ def _no_tensors(folder: Path, names: Iterable[str]) -> UsageError:
         hint = "convert it to safetensors on a machine where that is safe"
         return _wrong_format(folder, f"{what}; nothing was unpickled", hint)
     if any(name.endswith(".gguf") for name in files):
-        what = "it is in GGUF, which vpatch does not read"
-        if CONFIG not in files:
-            what += ", and there is no config.json"
-        # The method gguf is in the registries up to 0.23.0.
-        hint = "name the checkpoint that it was made of; vLLM itself reads GGUF up to 0.23.0"
-        return _wrong_format(folder, what, hint)
+        return of_gguf(folder, has_config=CONFIG in files)
     return _wrong_format(
         folder, "there are no safetensors files", "name the folder of a checkpoint"
     )
+
+
+def of_gguf(where: Path, *, has_config: bool) -> UsageError:
+    """Return the error for a checkpoint in GGUF."""
+    what = "it is in GGUF, which vpatch does not read"
+    if not has_config:
+        what += ", and there is no config.json"
+    # The method gguf is in the registries up to 0.23.0; docs/features/quantization/gguf.md of later
+    # releases names the plugin.
+    hint = (
+        "name the checkpoint that it was made of; vLLM itself reads GGUF up to 0.23.0, and later "
+        "releases with vllm-gguf-plugin"
+    )
+    return _wrong_format(where, what, hint)
 
 
 def _wrong_format(folder: Path, what: str, hint: str) -> UsageError:

@@ -131,6 +131,8 @@ def _heads(inspection: Inspection) -> Iterator[Gap]:
     architecture, quantisation = inspection.checkpoint.architecture, inspection.quantisation
     if quantisation is None or not quantisation.method.startswith("modelopt"):
         return
+    if quantisation.is_mixed:  # it covers what its table names
+        return
     shared = (m for name, m in inspection.mtp_modules.items() if ".shared_head." in name)
     unquantised = any(module.format in FLOATS for module in shared)
     # SharedHead of models/step3p5_mtp.py

@@ -32,10 +32,17 @@ class Matching(Enum):
     BEGINNING = "as one component of the name, or as its beginning"
     END = "at the end of the name"
     CONFIGURED = "equal, at the end, or as a regular expression"
+    ANYWHERE = "anywhere in the name"
+    LATER_REGEX = "as a regular expression after re:, from 0.26.0 on"
     TABLE = "equal, with .weight at the end"
 
 
-SIGNS = {Matching.REGEX: "re:", Matching.DYNAMIC: "-:", Matching.CONFIGURED: ""}
+SIGNS = {
+    Matching.REGEX: "re:",
+    Matching.DYNAMIC: "-:",
+    Matching.CONFIGURED: "",
+    Matching.LATER_REGEX: "re:",
+}
 """What an entry begins with that is a pattern."""
 ASKED_FOR_PARTS = (Matching.REGEX, Matching.EXACT, Matching.INSIDE, Matching.CONFIGURED)
 """What knows that a fused module is left out by the names of its parts."""
@@ -107,6 +114,7 @@ def _is_beginning(text: str, name: str) -> bool:
 
 _COMPARISONS: dict[Matching, Callable[[str, str], bool]] = {
     Matching.INSIDE: lambda text, name: text in name,
+    Matching.ANYWHERE: lambda text, name: text in name,
     Matching.COMPONENTS: _is_component,
     Matching.BEGINNING: _is_beginning,
     Matching.END: lambda text, name: name.endswith(text),

@@ -17,10 +17,14 @@ _NOT_CONVERTED = "modules_to_not_convert"
 
 @dataclass(frozen=True)
 class ListKey:
-    """A list of what is left out. The first of `keys` that the config has is what counts."""
+    """A list of what is left out. The first of `keys` that the config has is what counts.
+
+    `patterns`: it is about the entries that begin with re:, or about the others; None for all.
+    """
 
     keys: tuple[str, ...]
     matching: Matching
+    patterns: bool | None = None
 
 
 @dataclass(frozen=True)
@@ -43,6 +47,14 @@ _GPTQ = Method((ListKey(("dynamic",), Matching.DYNAMIC),), measured="modules_in_
 _MODELOPT = Method((ListKey(("ignore", "exclude_modules"), Matching.WILDCARD),))
 _AUTO_ROUND = Method((ListKey(("extra_config",), Matching.CONFIGURED),))
 _MXFP4 = Method(linear=False)
+_HUMMING_KEYS = ("ignored_layers", "ignore", _NOT_CONVERTED)
+_HUMMING = Method(
+    (
+        ListKey(_HUMMING_KEYS, Matching.ANYWHERE, patterns=False),
+        ListKey(_HUMMING_KEYS, Matching.LATER_REGEX, patterns=True),
+        ListKey(("dynamic",), Matching.DYNAMIC),
+    )
+)
 METHODS = {
     "compressed-tensors": Method((ListKey(("ignore",), Matching.REGEX),)),
     "fp8": _FP8,
@@ -57,6 +69,7 @@ METHODS = {
     "modelopt": _MODELOPT,
     "modelopt_fp4": _MODELOPT,
     "modelopt_mxfp8": _MODELOPT,
+    "modelopt_mixed": _MODELOPT,
     "mxfp8": Method((ListKey(("ignored_layers",), Matching.WILDCARD),)),
     "quark": Method((ListKey(("exclude",), Matching.REGEX),)),
     "auto-round": _AUTO_ROUND,
@@ -66,6 +79,9 @@ METHODS = {
     "torchao": Method((ListKey((_NOT_CONVERTED,), Matching.COMPONENTS),), experts=False),
     "bitsandbytes": Method((ListKey(("llm_int8_skip_modules",), Matching.BEGINNING),)),
     "fp_quant": Method((ListKey((_NOT_CONVERTED,), Matching.END),), experts=False),
+    "humming": _HUMMING,
+    # It quantises unquantised experts while vLLM loads them.
+    "experts_int8": Method(linear=False, experts=False),
     MODELSLIM_METHOD: Method((ListKey((), Matching.TABLE),)),
 }
 """The methods whose matching vpatch knows, by the name in `quant_method`."""
@@ -74,4 +90,9 @@ WITH_OWN_MATCHING = ("BailingMoeV3ForCausalLM", "BailingMoeV3VLForConditionalGen
 FLOAT_BITS = 16
 """So many bits, or more, mean in auto-round's configs that a module keeps its format."""
 MIXED = "MIXED_PRECISION"
-"""ModelOpt's algorithm that has one for each layer, which vpatch does not compare."""
+"""ModelOpt's algorithm that has one for each layer, in `quantized_layers`."""
+WHILE_LOADING = (
+    *("online", "fp8_per_tensor", "fp8_per_block", "fp8_per_channel", "nvfp4_per_token"),
+    *("int8_per_channel_weight_only", "moe_wna16"),
+)
+"""Methods of --quantization alone: from_config refuses a checkpoint whose config names one."""

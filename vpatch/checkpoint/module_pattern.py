@@ -40,6 +40,7 @@ def list_entry(matching: Matching, wanted: Collection[str], others: Collection[s
     entry = {
         Matching.WILDCARD: f"{start}*",
         Matching.INSIDE: start,
+        Matching.ANYWHERE: start,
         Matching.COMPONENTS: start.removesuffix("."),
         Matching.BEGINNING: start.removesuffix("."),
     }.get(matching)

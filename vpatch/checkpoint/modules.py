@@ -17,6 +17,14 @@ LINEAR_LAYERS = (
     *("q_a_proj", "q_b_proj", "kv_a_proj_with_mqa", "kv_b_proj"),
 )
 """Layers that models build by the quantisation config, by the last part of their names."""
+SCALES = (
+    *("input_scale", "weight_scale", "weight_scale_2", "weight_scale_inv"),
+    *("weight_global_scale", "input_global_scale"),
+)
+"""What a quantised module has besides its matrix, and an unquantised one has not."""
+ADAPTER_PATTERN = r"^base_model\.model\.|\.(?:lora_[AB]|lora_embedding_[AB]|base_layer)(?:\.|$)"
+ADAPTER = re.compile(ADAPTER_PATTERN)
+"""Names that PEFT gives to the tensors of an adapter, and of a model that has one."""
 _MATRIX = 2
 _EXPERT = re.compile(r"\bexperts\.\d+\b")
 # All experts of a layer in one tensor, whose name ends with the matrix and not with `weight`.

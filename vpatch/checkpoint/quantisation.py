@@ -78,12 +78,25 @@ class Quantisation:
     def reading(self) -> Method | None:
         """How vLLM reads this method's config; None where vpatch does not know it."""
         has_own = self.method == "fp8" and self.architecture in WITH_OWN_MATCHING
-        return None if has_own or self.algorithm == MIXED else METHODS.get(self.method)
+        return None if has_own else METHODS.get(self.method)
 
     @property
     def understood(self) -> bool:
         """Whether it is known how vLLM matches what this method leaves out."""
         return self.reading is not None
+
+    @property
+    def is_mixed(self) -> bool:
+        """Whether it has ModelOpt's table of algorithms, in which each layer has its own."""
+        return self.method.startswith("modelopt") and self.algorithm == MIXED
+
+    @property
+    def layer_algorithms(self) -> dict[str, str]:
+        """The algorithm of each entry of that table."""
+        table = self._own.get("quantized_layers")
+        layers = table.items() if isinstance(table, dict) else ()
+        pairs = ((name, one.get("quant_algo")) for name, one in layers if isinstance(one, dict))
+        return {name: kind.upper() for name, kind in pairs if isinstance(kind, str)}
 
     @property
     def by_tensors(self) -> bool:
@@ -112,6 +125,8 @@ class Quantisation:
     @property
     def chosen(self) -> str | None:
         """The key that names what is quantised, where the config has one."""
+        if self.is_mixed:
+            return ".".join((*self.way, *self._inside, "quantized_layers"))
         if self.blocks:
             return ".".join((*self.way, "block_name_to_quantize"))
         if self.parts_to_quantise:
@@ -142,14 +157,20 @@ class Quantisation:
                     return (f"FP8 in blocks of {rows} x {columns}",)
             return ("FP8",)
         if self.algorithm is not None:
-            size = self._own.get("group_size")
-            return (f"{self.algorithm} in groups of {size}" if size else self.algorithm,)
+            return (self._describe_algorithm(self.algorithm),)
         if self.method == MODELSLIM_METHOD:
             kinds = {kind for _, kind in self._table() if kind != _FLOAT}
             return tuple(sorted(kinds))
         bits = self.config.get("bits", self.config.get("w_bit"))
         group = self.config.get("group_size", self.config.get("q_group_size"))
         return (f"INT{bits} in groups of {group}",) if bits else ()
+
+    def _describe_algorithm(self, algorithm: str) -> str:
+        if self.is_mixed:
+            kinds = sorted(set(self.layer_algorithms.values()))
+            return f"{algorithm} ({', '.join(kinds) or 'of no layer'})"
+        size = self._own.get("group_size")
+        return f"{algorithm} in groups of {size}" if size else algorithm
 
     def quantises(self, name: str) -> bool:
         """Whether the method is for a layer of this kind: of experts, or a linear one."""
@@ -209,7 +230,8 @@ class Quantisation:
 
 def _entries(key: ListKey, value: JsonValue) -> Iterator[str]:
     if isinstance(value, list):
-        yield from (one for one in value if isinstance(one, str))
+        texts = (one for one in value if isinstance(one, str))
+        yield from (one for one in texts if key.patterns in {None, one.startswith("re:")})
         return
     for name, options in value.items() if isinstance(value, dict) else ():
         if key.matching is Matching.DYNAMIC and name.startswith("-:"):

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from vpatch.checkpoint.gaps import gaps_of
-from vpatch.checkpoint.methods import MODELSLIM_METHOD
+from vpatch.checkpoint.methods import MODELSLIM_METHOD, WHILE_LOADING
 from vpatch.checkpoint.override import (
     RefusedConfigError,
     UnreadableOverrideError,
@@ -141,6 +141,8 @@ def _has_method(quantisation: Quantisation, files: Mapping[str, bytes]) -> bool 
     method, algorithm = quantisation.method, quantisation.algorithm
     if method == MODELSLIM_METHOD:
         return None
+    if method in WHILE_LOADING:
+        return False
     if algorithm is not None and _MODELOPT in files and algorithm not in _algorithms(files):
         return False
     if method in _methods(ast.parse(files[QUANTISATION])):

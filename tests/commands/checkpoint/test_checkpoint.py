@@ -155,9 +155,9 @@ def test_ignore_names_without_lists(empty):
 
 
 def test_ignore_names_of_a_method_that_is_not_known(empty):
-    b.mimo(empty.folder / "m", quantization_config={"quant_method": "humming", "ignore": ["x"]})
+    b.mimo(empty.folder / "m", quantization_config={"quant_method": "some_new", "ignore": ["x"]})
     run = empty.run("checkpoint", "ignore-names", "m", code=2)
-    assert "how vLLM matches names for humming" in run.errors
+    assert "how vLLM matches names for some_new" in run.errors
     assert run.codes == ("checkpoint.unknown-method",)
 
 
