@@ -10,8 +10,6 @@ from vpatch.checkpoint.generalise import pattern_for
 from vpatch.checkpoint.list_entry import ASKED_FOR_PARTS, Entry, Matching
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from vpatch.checkpoint.folder import Checkpoint
     from vpatch.checkpoint.fused import Naming, RunTime
     from vpatch.checkpoint.modules import Module
@@ -122,13 +120,6 @@ def _asked_for_parts(ignored: Ignored, naming: Naming, spelt: set[str]) -> set[s
     if ignored.matching is Matching.WILDCARD:
         return {with_prefix(naming, text) for text in ignored.entries}
     return set()
-
-
-def left_out(judged: Iterable[JudgedList]) -> set[str]:
-    """Return the modules, by their names in vLLM, that lists leave out in every release."""
-    lists = list(judged)
-    missed = {name for one in lists for entry in one.entries for name in entry.missed}
-    return {name for one in lists for entry in one.entries for name in entry.run} - missed
 
 
 class _Names:

@@ -11,7 +11,7 @@ from vpatch.checkpoint.drafts import draft_of
 from vpatch.checkpoint.expectation import LeftOut, left_out_modules
 from vpatch.checkpoint.folder import read_checkpoint
 from vpatch.checkpoint.fused import naming_of, run_time_modules
-from vpatch.checkpoint.ignore import judge, left_out
+from vpatch.checkpoint.ignore import judge
 from vpatch.checkpoint.modules import (
     FLOATS,
     LINEAR_LAYERS,
@@ -58,11 +58,6 @@ class Inspection:
     def by_dtype(self) -> dict[str, Amount]:
         """The tensors of each dtype, the most bytes first."""
         return _amounts((tensor.dtype, tensor.size) for _, tensor, _ in self.checkpoint.tensors())
-
-    @cached_property
-    def left_out(self) -> set[str]:
-        """Modules that the quantisation config leaves out, by their names in vLLM."""
-        return left_out(self.judged)
 
     @cached_property
     def run_time(self) -> dict[str, RunTime]:

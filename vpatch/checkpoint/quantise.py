@@ -195,7 +195,7 @@ def _check_after(inspection: Inspection, plan: QuantisePlan) -> None:
     for module in after.built_quantised():
         raise _differs(inspection, f"{names[module]} quantised, and {module} stays unquantised")
     for job in plan.jobs:
-        if names[job.module] in after.left_out:
+        if names[job.module] in after.unquantised.always:
             raise _differs(inspection, f"{names[job.module]} unquantised: a list leaves it out")
 
 
