@@ -166,6 +166,22 @@ def test_a_shared_head_of_step_has_a_name_since(trees):
     assert (named, covered) == ("0.27.0", "0.23.0")
 
 
+FC = {
+    "qwen3_5_mtp": "0.20.0",
+    "qwen3_next_mtp": "0.25.0",
+    "exaone_moe_mtp": None,
+}
+"""The first release in which a draft leaves its fc unquantised under ModelOpt's NVFP4."""
+
+
+@pytest.mark.parametrize("file", FC)
+def test_fc_is_unquantised_under_nvfp4_since(file, trees):
+    path = f"vllm/model_executor/models/{file}.py"
+    leaves = [release for release, tree in trees.items() if "modelopt_fp4" in text(tree, path)]
+    first = FC[file]
+    assert leaves == (list(RELEASES[RELEASES.index(first) :]) if first else [])
+
+
 HEAD_CALLS = {
     "deepseek_mtp": "SharedHead(config=config,prefix=prefix,",
     "glm4_moe_mtp": "SharedHead(config=config,prefix=prefix,",

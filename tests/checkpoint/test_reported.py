@@ -616,6 +616,26 @@ def test_vllm_leaves_fc_of_qwen_unquantised_under_nvfp4_whatever_the_list_says(
     assert ("mtp-format" in faults(tmp_path)) is covered
 
 
+@pytest.mark.parametrize(
+    ("architecture", "key", "first", "kinds"),
+    [
+        ("Qwen3NextForCausalLM", "num_nextn_predict_layers", "0.25.0", []),
+        ("Qwen3_5ForConditionalGeneration", "mtp_num_hidden_layers", "0.20.0", []),
+        ("ExaoneMoeForCausalLM", "num_nextn_predict_layers", None, ["mtp-format"]),
+    ],
+)
+def test_fc_under_nvfp4(architecture, key, first, kinds, tmp_path):
+    """vllm-project/vllm#35031: a Qwen3-Next in NVFP4, whose list does not have mtp.fc."""
+    layers = (*MLP, "q_proj", "k_proj", "v_proj", "o_proj")
+    tensors = quantised(b.trunk(), "nvfp4", *layers) | quantised(b.qwen_head(), "nvfp4", *layers)
+    config = b.config_of(architecture, **{key: 1})
+    method = {"quant_method": "modelopt", "quant_algo": "NVFP4", "ignore": ["lm_head"]}
+    folder = b.write_checkpoint(tmp_path, config | {"quantization_config": method}, tensors)
+    assert list(faults(folder)) == kinds
+    words = f"{first} or later runs its MTP" if first else "no release runs its MTP as it is"
+    assert words in text(folder)
+
+
 def test_experts_of_a_deepseek_v4_are_read_in_their_own_format(tmp_path):
     tensors = {"embed.weight": b.matrix(), "head.weight": b.matrix()}
     tensors |= quantised(b.v4_layer("layers.0", "BF16"), "fp8", "w1", "w2", "w3", "wq_b")

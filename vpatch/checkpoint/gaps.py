@@ -142,9 +142,16 @@ def _heads(inspection: Inspection) -> Iterator[Gap]:
             "0.26.0",
             "they ask the config about shared_head.head by no name, and build it quantised",
         )
+    fc = inspection.modules.get("mtp.fc")
+    is_float = fc is not None and fc.format in FLOATS
+    by_four = "FP4" in (quantisation.algorithm or "")
+    left_out = inspection.unquantised.ever
+    if architecture == "Qwen3NextForCausalLM" and by_four and is_float and "mtp.fc" not in left_out:
+        # fc_quant of models/qwen3_next_mtp.py
+        yield Gap("0.20.0", "0.24.0", "they build mtp.fc quantised, and it is not")
     named = _HEADS_BY_NAME.get(architecture or "")
     trunk = inspection.checkpoint.layers
-    if named is None or trunk is None or "FP4" not in (quantisation.algorithm or ""):
+    if named is None or trunk is None or not by_four:
         return
     head = inspection.modules.get("lm_head")
     reads_trunk = architecture in {*_FROM_TRUNK, "HYV3ForCausalLM"}

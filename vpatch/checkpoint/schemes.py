@@ -100,6 +100,7 @@ QWEN = Scheme(
     configured=("fc",),
     not_by_modelopt=("fc",),
 )
+_EXAONE = replace(QWEN, source=f"{_MODELS}/exaone_moe_mtp.py", not_by_modelopt=())
 _NEMOTRON = replace(
     QWEN, source=f"{_MODELS}/nemotron_h_mtp.py", glue=(), configured=(), like_trunk=False
 )
@@ -173,7 +174,7 @@ FAMILIES = (
     Family(DEEPSEEK_V4, _NEXTN, ("DeepseekV4ForCausalLM",)),
     Family(QWEN, _NEXTN, ("Qwen3NextForCausalLM",)),
     # Spelt in one way, in the other, and in both, from release to release.
-    Family(QWEN, _NEXTN, ("ExaoneMoEForCausalLM", "ExaoneMoeForCausalLM")),
+    Family(_EXAONE, _NEXTN, ("ExaoneMoEForCausalLM", "ExaoneMoeForCausalLM")),
     Family(
         QWEN,
         "mtp_num_hidden_layers",
