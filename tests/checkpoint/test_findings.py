@@ -53,12 +53,12 @@ def test_mtp_that_is_there_and_not_declared(tmp_path):
 
 
 def test_no_mtp_at_all(tmp_path):
-    found = kinds(b.mimo(tmp_path, declared=None, head=False))
+    found = kinds(b.mimo(tmp_path, declared=None, head=False), faults=False)
     assert found == {"no-mtp": "there is no MTP: no key in config.json, and no tensors"}
 
 
 def test_no_mtp_with_a_key_that_says_so(tmp_path):
-    found = kinds(b.mimo(tmp_path, declared=0, head=False))
+    found = kinds(b.mimo(tmp_path, declared=0, head=False), faults=False)
     assert found == {"no-mtp": "there is no MTP: 0 layers in config.json, and no tensors"}
 
 

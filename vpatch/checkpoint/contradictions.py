@@ -231,6 +231,16 @@ def _output_head(inspection: Inspection, quantisation: Quantisation) -> Iterator
                 modules=(name,),
                 pattern=pattern,
             )
+        elif module.quantised and quantisation.method.startswith("modelopt"):
+            yield CheckpointFinding(
+                "head-format",
+                f"{name} is {module.format}: releases before {_MODELOPT_HEADS} build it "
+                "unquantised, and end with an error at its scales",
+                f"take vLLM {_MODELOPT_HEADS} or later, or store it unquantised",
+                fault=False,
+                modules=(name,),
+                pattern=pattern,
+            )
         elif module.format in FLOATS and covers:
             since = f" from {_MODELOPT_HEADS} on" if quantisation.algorithm else ""
             yield CheckpointFinding(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import TYPE_CHECKING, NamedTuple
 
-from vpatch.checkpoint.fused import with_prefix
+from vpatch.checkpoint.fused import mapped_entries, with_prefix
 from vpatch.checkpoint.list_entry import ASKED_FOR_PARTS, Entry, Matching
 from vpatch.checkpoint.methods import FLOAT_BITS
 from vpatch.checkpoint.mixed import covered_by_layers
@@ -137,9 +137,11 @@ class _Hits:
         for way in ways:
             if not way.inside:
                 names[way.matching].update(dict.fromkeys(way.names))
+        is_table = ignored.matching is Matching.TABLE
         self._texts = [
-            text if ignored.matching is Matching.TABLE else _mapped(naming, text, ignored.matching)
+            mapped
             for text in ignored.entries
+            for mapped in ((text,) if is_table else mapped_entries(naming, text, ignored.matching))
         ]
         self._matched = {
             kind: {hit for text in self._texts for hit in Entry(text, kind).those(some)}
@@ -155,12 +157,6 @@ class _Hits:
         return self._matched[way.matching].issuperset(way.names)
 
 
-def _mapped(naming: Naming, text: str, matching: Matching) -> str:
-    """Return an entry as vLLM's mapper makes it, which leaves patterns as they are."""
-    is_pattern = Entry(text, matching).is_pattern
-    return text if is_pattern or "." not in text else with_prefix(naming, text)
-
-
 def _configured(quantisation: Quantisation, naming: Naming, names: Iterable[str]) -> set[str]:
     """Return the names that auto-round's `extra_config` gives few bits: the first entry counts."""
     options = quantisation.config.get("extra_config")
@@ -168,7 +164,8 @@ def _configured(quantisation: Quantisation, naming: Naming, names: Iterable[str]
     quantised: set[str] = set()
     for text, one in options.items() if isinstance(options, dict) else ():
         bits = one.get("bits") if isinstance(one, dict) else None
-        entry = Entry(_mapped(naming, text, Matching.CONFIGURED), Matching.CONFIGURED)
+        (mapped,) = mapped_entries(naming, text, Matching.CONFIGURED)
+        entry = Entry(mapped, Matching.CONFIGURED)
         for name in entry.those(remaining):
             del remaining[name]
             if isinstance(bits, int) and bits < FLOAT_BITS:

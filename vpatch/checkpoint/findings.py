@@ -242,10 +242,12 @@ def _unread(mtp: Mtp) -> Iterator[CheckpointFinding]:
 def _without_tensors(inspection: Inspection, graft: str) -> CheckpointFinding:
     mtp = inspection.mtp
     if not mtp.count:
+        # Not each model of an architecture is published with MTP layers: Kimi-K2 is a DeepSeek-V3.
         key = "0 layers in" if mtp.declared else "no key in"
         what = f"there is no MTP: {key} config.json, and no tensors"
-        hint = graft if mtp.family else f"vLLM drafts without a model: {_NGRAM}"
-        return CheckpointFinding("no-mtp", what, hint, bool(mtp.family))
+        ngram = f"vLLM drafts without a model: {_NGRAM}"
+        hint = f"if the model was published with MTP layers: {graft}" if mtp.family else ngram
+        return CheckpointFinding("no-mtp", what, hint, fault=False)
     declared = f"{mtp.count} MTP {_layer(mtp.count)} declared"
     if mtp.family is None:
         return CheckpointFinding(

@@ -11,6 +11,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from vpatch.checkpoint.list_entry import Entry, Matching
 from vpatch.checkpoint.modules import experts_of
 from vpatch.checkpoint.mtp import layer_of
 from vpatch.checkpoint.schemes import DEEPSEEK_V4, STEP
@@ -123,6 +124,20 @@ def with_prefix(naming: Naming, name: str) -> str:
         if name.startswith(old):
             return new + name[len(old) :]
     return name
+
+
+def mapped_entries(naming: Naming, text: str, matching: Matching) -> tuple[str, ...]:
+    """Return what vLLM makes of an entry of a list, which leaves patterns as they are.
+
+    It makes two of a module with * behind it, before it maps the names: apply_vllm_mapper of
+    modelopt.py.
+    """
+    if Entry(text, matching).is_pattern or "." not in text:
+        return (text,)
+    if matching is Matching.WILDCARD and text.endswith("*") and not text.endswith((".*", "**")):
+        # The second one has the first for its beginning, which is looked for anywhere.
+        return (f"{with_prefix(naming, text[:-1])}*", with_prefix(naming, f"{text[:-1]}.*"))
+    return (with_prefix(naming, text),)
 
 
 def run_time_modules(checkpoint: Checkpoint, mtp: Mtp, modules: list[str]) -> list[RunTime]:

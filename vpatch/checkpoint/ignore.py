@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from vpatch.checkpoint.fused import naming_of, run_time_modules, with_prefix
+from vpatch.checkpoint.fused import mapped_entries, naming_of, run_time_modules, with_prefix
 from vpatch.checkpoint.generalise import pattern_for
 from vpatch.checkpoint.list_entry import ASKED_FOR_PARTS, Entry, Matching
 
@@ -141,14 +141,13 @@ class _Compared:
 
 
 def _compare(entry: Entry, naming: Naming, names: _Names) -> _Compared:
-    # vLLM puts names in a list through the model's mapper, though neither patterns nor words.
-    is_name = "." in entry.text and not entry.is_pattern
-    text = with_prefix(naming, entry.text) if is_name else entry.text
-    mapped = Entry(text, entry.matching)
     disk = entry.those(names.disk)
+    run: dict[str, None] = {}
     # One that takes too long need not do so twice.
-    run = dict.fromkeys(mapped.those(names.owner)) if entry.fault is None else {}
-    entry.fault = entry.fault or mapped.fault
+    for text in mapped_entries(naming, entry.text, entry.matching) if entry.fault is None else ():
+        mapped = Entry(text, entry.matching)
+        run.update(dict.fromkeys(mapped.those(names.owner)))
+        entry.fault = entry.fault or mapped.fault
     return _Compared(entry, disk, run)
 
 

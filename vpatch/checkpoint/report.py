@@ -184,6 +184,8 @@ def _mtp_releases(inspection: Inspection) -> Iterator[Line]:
         return
     gaps = gaps_of(inspection)
     releases = runs_in(family.since, gaps)
+    if inspection.mtp.scheme is None and not inspection.mtp.count:
+        return
     if inspection.mtp.scheme is None:
         yield _line("vLLM", f"{releases} runs MTP of this model, which needs its tensors")
         return

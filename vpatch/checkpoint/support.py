@@ -13,7 +13,6 @@ from vpatch.checkpoint.override import (
     UnreadableOverrideError,
     draft_architecture,
 )
-from vpatch.checkpoint.schemes import family_of
 from vpatch.errors import VpatchError
 
 if TYPE_CHECKING:
@@ -94,11 +93,7 @@ def _support(inspection: Inspection, files: Mapping[str, bytes], release: str) -
     draft = inspection.draft
     if draft is not None and not draft.inside:
         return Support(_has_draft(inspection, files, drafts), None, method)
-    has_mtp = (
-        family_of(architecture) is not None
-        or inspection.mtp.scheme is not None
-        or inspection.mtp.count > 0
-    )
+    has_mtp = inspection.mtp.scheme is not None or inspection.mtp.count > 0
     mtp: bool | None = None
     if draft is not None:
         model = "DSparkV41DraftModel" if architecture == _V41 else "DSparkDraftModel"

@@ -227,6 +227,7 @@ class InspectOutput(OutputModel):
         releases: Iterable[ReleaseRow] = (),
     ) -> Self:
         checkpoint, family = inspection.checkpoint, inspection.mtp.family
+        has_mtp = inspection.mtp.scheme is not None or inspection.mtp.count > 0
         return cls(
             folder=checkpoint.folder,
             architecture=checkpoint.architecture,
@@ -243,7 +244,7 @@ class InspectOutput(OutputModel):
             tokenizer=tokenizer,
             needs=NeedsOutput(
                 vllm=specifier(family.since, gaps_of(inspection))
-                if family and inspection.draft is None
+                if family and inspection.draft is None and has_mtp
                 else None,
                 patches=[
                     NeededPatchOutput(patch=need.patch, reason=need.reason, vllm=releases)

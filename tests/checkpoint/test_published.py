@@ -1,0 +1,201 @@
+"""Checkpoints as people publish them, by their names, dtypes and configs, and broken twins.
+
+What is published was read in July to November 2026: in the threads that are named, and in the
+configs of the exporters (ModelOpt, llm-compressor, AutoRound, GPTQModel, AutoAWQ, bitsandbytes).
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.checkpoint import builders as b
+from tests.checkpoint.test_reported import MLP, faults, findings, packed, quantised, text
+
+ATTENTION = ("q_proj", "k_proj", "v_proj", "o_proj")
+LINEAR = (*MLP, *ATTENTION)
+NESTED = "model.language_model."
+CT_INT4 = {"num_bits": 4, "type": "int", "strategy": "group", "group_size": 32}
+
+
+def experts(start, kind, count=2, names=MLP):
+    tensors = {}
+    for number in range(count):
+        for name in names:
+            tensors |= packed(f"{start}.mlp.experts.{number}.{name}", kind)
+    return tensors
+
+
+def moe(start, kind, *, attention="BF16", shared="shared_expert"):
+    tensors = {f"{start}.{n}layernorm.weight": b.NORM for n in ("input_", "post_attention_")}
+    for name in ATTENTION:
+        tensors |= packed(f"{start}.self_attn.{name}", attention)
+    for name in MLP:
+        tensors |= packed(f"{start}.mlp.{shared}.{name}", kind)
+    tensors[f"{start}.mlp.gate.weight"] = b.matrix()
+    return tensors | experts(start, kind)
+
+
+def qwen_moe(kind, *, head="BF16", mtp="BF16", attention="BF16", prefix=NESTED):
+    """A Qwen3.6-35B-A3B: names of the vision model, and an MTP head of experts."""
+    tensors = {f"{prefix}embed_tokens.weight": b.matrix(), f"{prefix}norm.weight": b.NORM}
+    tensors |= packed("lm_head", head)
+    tensors["model.visual.blocks.0.attn.qkv.weight"] = b.matrix()
+    for number in range(2):
+        tensors |= moe(f"{prefix}layers.{number}", kind, attention=attention)
+    tensors |= moe("mtp.layers.0", mtp, attention=mtp)
+    norms = ("norm", "pre_fc_norm_embedding", "pre_fc_norm_hidden")
+    tensors |= {f"mtp.{name}.weight": b.NORM for name in norms}
+    return tensors | {"mtp.fc.weight": b.matrix(columns=2 * b.HIDDEN)}
+
+
+def qwen_config(method, **keys):
+    sizes = {"num_hidden_layers": 2, "hidden_size": b.HIDDEN, "mtp_num_hidden_layers": 1}
+    return {
+        "architectures": ["Qwen3_5MoeForConditionalGeneration"],
+        "model_type": "qwen3_5_moe",
+        "text_config": {"model_type": "qwen3_5_moe_text", **sizes},
+        "quantization_config": method,
+        **keys,
+    }
+
+
+def dense_qwen(kind, mtp="BF16"):
+    tensors = quantised(b.trunk(prefix=f"{NESTED}layers"), kind, *LINEAR)
+    return tensors | quantised(b.qwen_head(), mtp, *LINEAR)
+
+
+def dense_config(method):
+    return qwen_config(method, architectures=["Qwen3_5ForConditionalGeneration"],
+                       model_type="qwen3_5")  # fmt: skip
+
+
+def deepseek(kind, *, mtp=None, shared=True, method=None, declared=1, layers=2):
+    tensors = {"model.embed_tokens.weight": b.matrix(), "lm_head.weight": b.matrix()}
+    tensors["model.norm.weight"] = b.NORM
+    for number in range(layers):
+        tensors |= moe(f"model.layers.{number}", kind, attention=kind, shared="shared_experts")
+    if declared:
+        start = f"model.layers.{layers}"
+        tensors |= moe(start, mtp or kind, attention=mtp or kind, shared="shared_experts")
+        glue = ("enorm", "hnorm", "shared_head.norm")
+        tensors |= {f"{start}.{name}.weight": b.NORM for name in glue}
+        matrices = ("eh_proj", *(("shared_head.head", "embed_tokens") if shared else ()))
+        tensors |= {f"{start}.{name}.weight": b.matrix() for name in matrices}
+    config = b.config_of("DeepseekV3ForCausalLM", layers, model_type="deepseek_v3",
+                         num_nextn_predict_layers=declared)  # fmt: skip
+    return tensors, config | ({"quantization_config": method} if method else {})
+
+
+NVFP4 = {"quant_method": "modelopt", "quant_algo": "NVFP4", "group_size": 16}
+W4A16 = {
+    "quant_method": "compressed-tensors",
+    "format": "pack-quantized",
+    "config_groups": {"group_0": {"targets": ["Linear"], "weights": CT_INT4}},
+}
+FP8 = {"quant_method": "fp8", "activation_scheme": "dynamic", "weight_block_size": [128, 128]}
+VISUAL = ["model.visual*", "re:.*visual.*"]
+MTP_NAMES = [
+    *(f"mtp.layers.0.self_attn.{name}" for name in ATTENTION),
+    *(f"mtp.layers.0.mlp.{name}" for name in MLP),
+]
+GPT_OSS = b.trunk() | {
+    f"model.layers.{n}.mlp.experts.{name}_{part}": ("U8", (2, 8, 4))
+    for n in range(2)
+    for name in ("gate_up_proj", "down_proj")
+    for part in ("blocks", "scales")
+}
+GPT_OSS = {
+    n: t for n, t in GPT_OSS.items() if not n.endswith(tuple(f"mlp.{m}.weight" for m in MLP))
+}
+STATIC = {
+    name.replace(".weight", f".{scale}"): ("F32", ())
+    for name in quantised(b.trunk(), "F8_E4M3", *LINEAR)
+    if name.endswith(tuple(f"{one}.weight" for one in LINEAR))
+    for scale in ("input_scale", "weight_scale")
+}
+SETS = {
+    # vllm-project/vllm#44081, #45102: a head in NVFP4, with and without lm_head* in the list
+    "qwen nvfp4 head": (qwen_moe("nvfp4", head="nvfp4"), qwen_config({**NVFP4, "ignore": [
+        *VISUAL, "mtp*", f"{NESTED}layers.*.self_attn*"]}), []),
+    "qwen nvfp4 head left out": (qwen_moe("nvfp4", head="nvfp4"), qwen_config({**NVFP4, "ignore": [
+        "lm_head*", "mtp*", f"{NESTED}layers.*.self_attn*"]}), ["head-format"]),
+    "qwen nvfp4 mtp forgotten": (qwen_moe("nvfp4"), qwen_config({**NVFP4, "ignore": [
+        "lm_head", f"{NESTED}layers.*.self_attn*"]}), ["mtp-format"]),
+    # vllm-project/vllm#53387: mtp.fc is BF16, and the list has the rest of the head
+    "qwen w4a16 all of mtp": (dense_qwen("int4"), dense_config({**W4A16, "ignore": [
+        "lm_head", *MTP_NAMES, "mtp.fc"]}), []),
+    "qwen w4a16 without fc": (dense_qwen("int4"), dense_config({**W4A16, "ignore": [
+        "lm_head", *MTP_NAMES]}), ["mtp-format"]),
+    # Qwen/Qwen3.5-397B-A17B-GPTQ-Int4: vllm-project/vllm#48816
+    "qwen gptq dynamic": (qwen_moe("gptq"), qwen_config({
+        "quant_method": "gptq", "bits": 4, "group_size": 128, "desc_act": False, "sym": True,
+        "dynamic": {"-:.*attn.*": {}, "-:.*mtp.*": {}, "-:.*visual.*": {}}}), []),
+    # intel/auto-round#1755: an MTP head that was copied, and extra_config without it
+    "qwen auto-round with mtp": (qwen_moe("gptq"), qwen_config({
+        "quant_method": "auto-round", "bits": 4, "packing_format": "auto_round:auto_gptq",
+        "extra_config": {r".*self_attn.*": {"bits": 16}, r".*visual.*": {"bits": 16}}}),
+        ["mtp-format"]),
+    "qwen auto-round blocks": (qwen_moe("gptq"), qwen_config({
+        "quant_method": "auto-round", "bits": 4, "packing_format": "auto_round:auto_gptq",
+        "block_name_to_quantize": "model.language_model.layers",
+        "extra_config": {r".*self_attn.*": {"bits": 16}}}), []),
+    # Qwen's own FP8: the head is quantised, and fc is not
+    "qwen fp8": (qwen_moe("fp8", mtp="fp8", attention="fp8"), qwen_config({
+        **FP8, "modules_to_not_convert": ["lm_head", "mtp.fc", "model.visual.blocks.0.attn.qkv"]}),
+        []),
+    "qwen fp8 fc forgotten": (qwen_moe("fp8", mtp="fp8", attention="fp8"), qwen_config({
+        **FP8, "modules_to_not_convert": ["lm_head"]}), ["mtp-format"]),
+    # z-lab/paroquant#47: MTP is declared, and no tensor is there
+    "qwen paroquant": (
+        quantised(b.trunk(prefix=f"{NESTED}layers"), "gptq", *LINEAR),
+        dense_config({"quant_method": "paroquant", "bits": 4}), ["mtp-dropped"]),
+    "deepseek fp8": (*deepseek("fp8", method=FP8), []),
+    "deepseek bf16 without shared": (*deepseek("BF16", shared=False), []),
+    "deepseek nvfp4": (*deepseek("nvfp4", mtp="BF16", method={
+        **NVFP4, "ignore": ["lm_head", "model.layers.2*"]}), []),
+    "deepseek nvfp4 forgotten": (*deepseek("nvfp4", mtp="BF16", method={
+        **NVFP4, "ignore": ["lm_head"]}), ["mtp-format"]),
+    # Kimi-K2 has the architecture of DeepSeek-V3, and no MTP layers
+    "kimi k2": (*deepseek("fp8", method=FP8, declared=0), []),
+    "nemotron without mtp": (b.trunk(prefix="backbone.layers"), b.config_of(
+        "NemotronHForCausalLM", model_type="nemotron_h"), []),
+    "gpt-oss": (GPT_OSS, b.config_of("GptOssForCausalLM", quantization_config={
+        "quant_method": "mxfp4", "modules_to_not_convert": ["model.layers.*.self_attn", "lm_head"],
+        }), []),
+    "llama static fp8": (b.trunk(dtype="F8_E4M3") | STATIC, b.config_of(
+        "LlamaForCausalLM", quantization_config={"quant_method": "fp8",
+        "activation_scheme": "static", "ignored_layers": ["lm_head"]}), []),
+    "llama compressed-tensors fp8": (b.trunk(dtype="F8_E4M3") | STATIC, b.config_of(
+        "LlamaForCausalLM", quantization_config={"quant_method": "compressed-tensors",
+        "format": "float-quantized", "ignore": ["lm_head"], "config_groups": {"group_0": {
+        "targets": ["Linear"], "weights": {"num_bits": 8, "type": "float"}}}}), []),
+    "llama bnb": (quantised(b.trunk(), "bnb", *LINEAR), b.config_of(
+        "LlamaForCausalLM", quantization_config={"quant_method": "bitsandbytes",
+        "load_in_4bit": True, "llm_int8_skip_modules": ["lm_head"]}), []),
+    "llama awq": (quantised(b.trunk(), "gptq", *LINEAR), b.config_of(
+        "LlamaForCausalLM", quantization_config={"quant_method": "awq", "bits": 4,
+        "group_size": 128, "zero_point": True, "modules_to_not_convert": None}), []),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("tensors", "config", "kinds"), SETS.values(), ids=SETS)
+def test_a_checkpoint_as_published(tensors, config, kinds, tmp_path):
+    folder = b.write_checkpoint(tmp_path, config, tensors)
+    assert list(faults(folder)) == kinds
+    lines = text(folder)
+    assert ("no release runs its MTP as it is" in lines) is (kinds == ["mtp-format"])
+
+
+def test_an_output_head_in_nvfp4_needs_a_later_release(tmp_path):
+    """vllm-project/vllm#44081: 0.22.0 ends with an error about lm_head.input_scale."""
+    tensors, config, _ = SETS["qwen nvfp4 head"]
+    note = findings(b.write_checkpoint(tmp_path, config, tensors))["head-format"]
+    assert note.fault is False
+    assert "releases before 0.23.0 build it unquantised" in note.what
+
+
+def test_no_release_is_named_for_a_model_without_mtp(tmp_path):
+    tensors, config, _ = SETS["kimi k2"]
+    folder = b.write_checkpoint(tmp_path, config, tensors)
+    assert "runs MTP" not in text(folder)
+    assert findings(folder)["no-mtp"].hint.startswith("if the model was published with MTP layers")
