@@ -14,6 +14,7 @@ from tests.checkpoint.test_reported import MLP, faults, findings, packed, quanti
 ATTENTION = ("q_proj", "k_proj", "v_proj", "o_proj")
 LINEAR = (*MLP, *ATTENTION)
 NESTED = "model.language_model."
+SHARED = tuple(f"shared_expert.{name}" for name in MLP)
 CT_INT4 = {"num_bits": 4, "type": "int", "strategy": "group", "group_size": 32}
 
 
@@ -169,6 +170,26 @@ SETS = {
         "LlamaForCausalLM", quantization_config={"quant_method": "compressed-tensors",
         "format": "float-quantized", "ignore": ["lm_head"], "config_groups": {"group_0": {
         "targets": ["Linear"], "weights": {"num_bits": 8, "type": "float"}}}}), []),
+    # vllm-project/llm-compressor#2735: targets that are for the trunk alone
+    "qwen w4a16 by targets": (qwen_moe("int4"), qwen_config({**W4A16, "ignore": ["lm_head"],
+        "config_groups": {"group_0": {"targets": [
+        r"re:.*language_model\.layers\.\d+\.mlp\.(experts|shared_expert)\..*",
+        r"re:language_model\.model\.layers\.\d+\.mlp\.(experts|shared_expert)\..*"],
+        "weights": CT_INT4}}}), []),
+    "qwen w4a16 with a head that no target is for": (qwen_moe("int4", mtp="int4"), qwen_config({
+        **W4A16, "ignore": ["lm_head"], "config_groups": {"group_0": {"targets": [
+        r"re:.*language_model\..*layers\.\d+\.mlp\.(experts|shared_expert)\..*"],
+        "weights": CT_INT4}}}), ["quantised-left-out"]),
+    "qwen mixed precision": (
+        qwen_moe("nvfp4", mtp="fp8"), qwen_config({
+        "quant_method": "modelopt", "quant_algo": "MIXED_PRECISION", "quantized_layers": {
+        f"{start}.{name}": {"quant_algo": kind}
+        for start, kind, names in (
+            (f"{NESTED}layers.0.mlp", "NVFP4", ("experts.0.up_proj", *SHARED)),
+            (f"{NESTED}layers.1.mlp", "NVFP4", ("experts.0.up_proj", *SHARED)),
+            ("mtp.layers.0.mlp", "FP8", ("experts.0.up_proj", *SHARED)),
+            ("mtp.layers.0.self_attn", "FP8", ATTENTION))
+        for name in names}}), []),
     "llama bnb": (quantised(b.trunk(), "bnb", *LINEAR), b.config_of(
         "LlamaForCausalLM", quantization_config={"quant_method": "bitsandbytes",
         "load_in_4bit": True, "llm_int8_skip_modules": ["lm_head"]}), []),
@@ -199,3 +220,14 @@ def test_no_release_is_named_for_a_model_without_mtp(tmp_path):
     folder = b.write_checkpoint(tmp_path, config, tensors)
     assert "runs MTP" not in text(folder)
     assert findings(folder)["no-mtp"].hint.startswith("if the model was published with MTP layers")
+
+
+def test_a_checkpoint_in_mistrals_own_format(tmp_path):
+    b.write_shard(
+        tmp_path / "consolidated.safetensors", {"layers.0.attention.wq.weight": b.matrix()}
+    )
+    (tmp_path / "params.json").write_text("{}")
+    assert faults(tmp_path) == {}
+    assert "--config-format mistral" in findings(tmp_path)["mistral-format"].what
+    (tmp_path / "params.json").unlink()
+    assert list(faults(tmp_path)) == ["no-config"]

@@ -166,10 +166,16 @@ def _left_out(inspection: Inspection, quantisation: Quantisation) -> Iterator[Ch
         and (
             inspection.run_time_names[name] in inspection.unquantised.always
             or not quantisation.quantises(name)
+            or not inspection.is_targeted(name, quantisation)
         )
     ]
     for covered in (True, False):
-        some = [name for name in wrong if quantisation.quantises(name) is covered]
+        some = [
+            name
+            for name in wrong
+            if (quantisation.quantises(name) and inspection.is_targeted(name, quantisation))
+            is covered
+        ]
         if some:
             yield _built_unquantised(inspection, quantisation, some, covered=covered)
 
@@ -182,7 +188,10 @@ def _built_unquantised(
     others = set(inspection.run_time_names.values()) - set(names)
     one = len(names) == 1
     them = "it" if one else "them"
-    says, hint = f"the method does not cover {them}", "take the config of the tool that exported it"
+    says = f"the method does not cover {them}"
+    if any(not inspection.is_targeted(name, quantisation) for name in wrong):
+        says = f"no target of config_groups is for {them}"
+    hint = "take the config of the tool that exported it"
     lists = listed([one.where for one in quantisation.ignored()])
     if covered and quantisation.chosen is not None:
         says = f"{lists} or {quantisation.chosen}" if lists else quantisation.chosen

@@ -46,7 +46,14 @@ def findings_of(
 
 def _files(inspection: Inspection) -> Iterator[CheckpointFinding]:
     checkpoint = inspection.checkpoint
-    if not checkpoint.config:
+    if not checkpoint.config and checkpoint.has_params:
+        yield CheckpointFinding(
+            "mistral-format",
+            "params.json says what model it is, and there is no config.json: vLLM reads it with "
+            "--config-format mistral, and vpatch does not",
+            fault=False,
+        )
+    elif not checkpoint.config:
         yield CheckpointFinding(
             "no-config", "there is no config.json, so nothing says what model this is", "fetch it"
         )
@@ -289,13 +296,16 @@ def _formats(inspection: Inspection) -> Iterator[CheckpointFinding]:
     quantised = [kind for kind in differs if kind not in FLOATS]
     if quantised:
         groups = len((quantisation and quantisation.bits) or ())
+        is_mixed = quantisation is not None and quantisation.is_mixed
         yield CheckpointFinding(
             "mtp-format",
             f"the MTP head is in {_some(quantised)}, and the trunk in {_some(list(trunk))}: few "
             "engines load two formats, and only where the config has a group for each",
             "convert the head as the trunk was, or keep it unquantised and leave it out",
             # How a method that vpatch does not know says so is not known either.
-            fault=groups < 2 and (quantisation is None or quantisation.understood),  # noqa: PLR2004
+            fault=groups < 2  # noqa: PLR2004
+            and not is_mixed
+            and (quantisation is None or quantisation.understood),
         )
     elif head and trunk and next(iter(head)) != next(iter(trunk)):
         yield CheckpointFinding(

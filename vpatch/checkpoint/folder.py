@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from vpatch.checkpoint.files import Files
 
 CONFIG = "config.json"
+PARAMS = "params.json"
+"""The config of a checkpoint in Mistral's own format."""
 INDEX = "model.safetensors.index.json"
 MTP_SHARD = "model-mtp.safetensors"
 """The shard that vpatch makes for MTP layers."""
@@ -46,7 +48,7 @@ class Checkpoint:
     `modelopt` and `modelslim` are what a quantisation config in a file of its own has. `missing`
     has each shard that the index names and that is not there, with the tensors in it; `absent` the
     tensors that the index promises and whose shard has them not; `unlisted` the shards that the
-    index does not name: vLLM does not read those.
+    index does not name: vLLM does not read those. `has_params`: it has Mistral's params.json.
     """
 
     folder: Path
@@ -58,6 +60,7 @@ class Checkpoint:
     missing: dict[str, tuple[str, ...]] = field(default_factory=dict)
     absent: tuple[str, ...] = ()
     unlisted: tuple[str, ...] = ()
+    has_params: bool = False
 
     @property
     def language(self) -> dict[str, JsonValue]:
@@ -146,6 +149,7 @@ def read_checkpoint(files: Files) -> Checkpoint:
             name for file, tensors in inside.items() for name in listed[file] if name not in tensors
         ),
         tuple(name for name in there if name not in listed),
+        PARAMS in names,
     )
 
 

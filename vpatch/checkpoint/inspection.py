@@ -120,8 +120,14 @@ class Inspection:
             and name in self.run_time_names
             and quantisation.quantises(name)
             and self.run_time_names[name] not in self.unquantised.ever
+            and self.is_targeted(name, quantisation)
             and self._is_covered(name, quantisation)
         ]
+
+    def is_targeted(self, name: str, quantisation: Quantisation) -> bool:
+        """Whether a group of the config is for a module, under any of its names."""
+        one = self.run_time[name]
+        return quantisation.targets(one.name, *one.parts, *one.disk)
 
     def leaves_out_head(self) -> bool:
         """Whether the config says of a linear layer of the MTP head that it is unquantised."""
@@ -147,9 +153,8 @@ class Inspection:
         scheme = self.mtp.scheme
         last = name.rpartition(".")[2]
         if scheme is not None and last in scheme.configured:
-            if "FP4" in (quantisation.algorithm or "") and last in scheme.not_by_modelopt:
-                return False
-            return quantisation.targets(self.run_time_names[name])
+            by_four = "FP4" in (quantisation.algorithm or "")
+            return not (by_four and last in scheme.not_by_modelopt)
         if scheme is not None and (experts := experts_of(name)) is not None:
             # They may be one by one in the trunk, and in one tensor here.
             layer = inside_layer(scheme.layer, experts)

@@ -185,12 +185,18 @@ class Quantisation:
         lists = [one.get("targets") for one in inner if isinstance(one, dict)]
         return {t for some in lists if isinstance(some, list) for t in some if isinstance(t, str)}
 
-    def targets(self, name: str) -> bool:
-        """Whether a linear layer of that name in vLLM is in a group; lists are another matter."""
-        if not isinstance(self.config.get("config_groups"), dict):
-            return True
+    def targets(self, *names: str) -> bool:
+        """Whether a layer with one of these names is in a group; lists are another matter.
+
+        `names` are that in vLLM, and those of what it is made of. A target that is a word is for a
+        class of layers, such as Linear, and here for each layer.
+        """
         named = self.target_names()
-        return "Linear" in named or any(Entry(t, Matching.REGEX).those([name]) for t in named)
+        if self.method != "compressed-tensors" or not named:
+            return True
+        if any("." not in one and not one.startswith("re:") for one in named):
+            return True
+        return any(Entry(one, Matching.REGEX).those(names) for one in named)
 
     def ignored(self) -> tuple[Ignored, ...]:
         """The lists of what is left out, without those that leave out nothing."""
