@@ -188,9 +188,11 @@ def test_a_head_of_a_layer_that_modelopt_covers_by_another_name(
 ):
     config = b.config_of(architecture, LAYERS, num_nextn_predict_layers=1)
     tensors = trunk_of("model.") | head_of(architecture, "model.", 1)
-    for algorithm, said in (("NVFP4", reason), ("FP8", None)):
+    for algorithm, expected in (("NVFP4", reason), ("FP8", None)):
         method = {**MODELOPT, "quant_algo": algorithm, "ignore": ["lm_head", entry]}
         whole = config | {"quantization_config": method}
         gaps = gaps_of(b.look_at(b.write_checkpoint(tmp_path, whole, tensors)))
-        assert [(one.since, one.last) for one in gaps] == ([("0.23.0", "0.33.0")] if said else [])
-        assert said is None or said in gaps[0].reason
+        assert [(one.since, one.last) for one in gaps] == (
+            [("0.23.0", "0.33.0")] if expected else []
+        )
+        assert expected is None or expected in gaps[0].reason

@@ -16,7 +16,7 @@ from vpatch.checkpoint.fused import Naming, RunTime
 from vpatch.checkpoint.gaps import RELEASES
 from vpatch.checkpoint.list_entry import Entry, Matching
 from vpatch.checkpoint.methods import METHODS, MODELSLIM_METHOD, WHILE_LOADING
-from vpatch.checkpoint.mixed import covered_by_layers
+from vpatch.checkpoint.mixed_precision import covered_by_layers
 from vpatch.checkpoint.quantisation import Quantisation
 from vpatch.checkpoint.support import files_of, support_of
 from vpatch.source.spec import parse_vllm

@@ -67,7 +67,7 @@ def contradictions_of(inspection: Inspection) -> Iterator[CheckpointFinding]:
 
 
 def _scales(inspection: Inspection, quantisation: Quantisation) -> Iterator[CheckpointFinding]:
-    """Report scales of activations that FP8's config asks for, or says that there are none of."""
+    """Report scales of activations that FP8's config asks for, or does not expect."""
     if quantisation.method != "fp8":
         return
     scheme = quantisation.config.get("activation_scheme")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from vpatch.checkpoint.fused import mapped_entries, with_prefix
 from vpatch.checkpoint.list_entry import ASKED_FOR_PARTS, Entry, Matching
 from vpatch.checkpoint.methods import FLOAT_BITS
-from vpatch.checkpoint.mixed import covered_by_layers
+from vpatch.checkpoint.mixed_precision import covered_by_layers
 from vpatch.checkpoint.modules import experts_of
 
 if TYPE_CHECKING:

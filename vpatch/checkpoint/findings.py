@@ -294,18 +294,17 @@ def _formats(inspection: Inspection) -> Iterator[CheckpointFinding]:
     trunk, head = inspection.formats(mtp=False), inspection.formats(mtp=True)
     differs = [kind for kind in head if trunk and kind not in trunk]
     quantised = [kind for kind in differs if kind not in FLOATS]
-    if quantised:
+    # Its table has the format of each module.
+    is_mixed = quantisation is not None and quantisation.is_mixed
+    if quantised and not is_mixed:
         groups = len((quantisation and quantisation.bits) or ())
-        is_mixed = quantisation is not None and quantisation.is_mixed
         yield CheckpointFinding(
             "mtp-format",
             f"the MTP head is in {_some(quantised)}, and the trunk in {_some(list(trunk))}: few "
             "engines load two formats, and only where the config has a group for each",
             "convert the head as the trunk was, or keep it unquantised and leave it out",
             # How a method that vpatch does not know says so is not known either.
-            fault=groups < 2  # noqa: PLR2004
-            and not is_mixed
-            and (quantisation is None or quantisation.understood),
+            fault=groups < 2 and (quantisation is None or quantisation.understood),  # noqa: PLR2004
         )
     elif head and trunk and next(iter(head)) != next(iter(trunk)):
         yield CheckpointFinding(

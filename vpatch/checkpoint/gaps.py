@@ -69,7 +69,7 @@ def gaps_of(inspection: Inspection) -> tuple[Gap, ...]:
 def why_nowhere(inspection: Inspection) -> str | None:
     """Return why no release runs the MTP layers as they are; None if one does, or there are none.
 
-    It is a fault of the checkpoint, of which a finding tells more.
+    It is a fault of the checkpoint. A finding tells more about it.
     """
     return next(_faults(inspection), None) if inspection.mtp.scheme is not None else None
 
@@ -106,7 +106,8 @@ def _faults(inspection: Inspection) -> Iterator[str]:
     elif absent := set(range(mtp.count)) - set(mtp.layers):
         yield f"of {counted(len(absent), 'declared MTP layer')}, there is no tensor"
     if wrong := inspection.built_quantised():
-        yield f"it builds {counted(len(wrong), 'unquantised module')} of the head quantised"
+        names = dict.fromkeys(inspection.run_time_names[name] for name in wrong)
+        yield f"it builds {counted(len(names), 'unquantised module')} of the head quantised"
 
 
 def _not_initialised(inspection: Inspection) -> Iterator[str]:
