@@ -76,6 +76,20 @@ def test_the_loader_has_what_joins_a_layer(family, trees):
         assert re.search(rf"\b{first}\b", source)
 
 
+@pytest.mark.parametrize(
+    "family", [f for f in FAMILIES if f.default], ids=lambda f: f.architectures[0]
+)
+def test_what_a_draft_takes_without_the_key(family, trees):
+    source = family.scheme.source
+    if family.key == "mtp_num_hidden_layers":
+        # The names are those of Qwen3-Next, and the draft is another one.
+        source = source.replace("qwen3_next_mtp", "qwen3_5_mtp")
+    folder, _, name = source.rpartition("/")
+    file = f"vllm/{folder}/nvidia/mtp.py" if name == "__init__.py" else f"vllm/{folder}/{name}"
+    for release in RELEASES[RELEASES.index(family.since) :]:
+        assert f'getattr(config, "{family.key}", 1)' in text(trees[release], file), release
+
+
 def declared(tree, source):
     """The packed_modules_mapping of a file's classes, and what __init__ adds."""
     if source not in tree.paths():

@@ -311,3 +311,26 @@ def test_what_a_platform_needs(tmp_path):
 
 def test_without_mtp_nothing_is_needed(tmp_path):
     assert needed(b.mimo(tmp_path, head=False), "cpu") == {}
+
+
+def test_a_key_that_vllm_does_not_need(tmp_path):
+    config = b.config_of("Qwen3NextForCausalLM")
+    folder = b.write_checkpoint(tmp_path, config, b.trunk() | b.qwen_head())
+    assert kinds(folder) == {}
+    assert kinds(folder, faults=False)["mtp-undeclared"].endswith(
+        "config.json declares no MTP layer: vLLM takes 1"
+    )
+
+
+def test_a_key_of_another_model(tmp_path):
+    folder = b.mimo(tmp_path, declared=None, mtp_num_hidden_layers=1)
+    assert kinds(folder)["mtp-undeclared"].endswith("does not have num_nextn_predict_layers")
+
+
+def test_the_key_of_inkling_is_in_a_part_of_its_own(tmp_path):
+    config = b.config_of("InklingForCausalLM")
+    tensors = {"model.mtp.layers.0.enorm.weight": b.NORM}
+    found = b.look_at(b.write_checkpoint(tmp_path, config, b.trunk() | tensors))
+    hints = {one.kind: one.hint for one in findings_of(found, Tokenizer(None), None)}
+    place = "mtp_config.num_nextn_predict_layers"
+    assert hints["mtp-undeclared"] == f"set {place} to 1 in config.json"

@@ -126,7 +126,8 @@ def test_a_quantised_matrix_without_its_scale(tmp_path):
 def test_what_is_declared(keys, declared, tmp_path):
     found = mtp_of(tmp_path, "MiMoForCausalLM", b.trunk(), **keys)
     assert [(one.key, one.count) for one in found.declared] == declared
-    assert found.count == max([count for _, count in declared], default=0)
+    own = [count for key, count in declared if key.endswith("num_nextn_predict_layers")]
+    assert found.count == max(own, default=0)
 
 
 def test_vllm_goes_by_the_key_of_the_architecture(tmp_path):
@@ -142,3 +143,18 @@ def test_some_architectures_have_one_layer_whatever_is_declared(tmp_path):
 def test_no_architecture_is_in_two_families():
     names = [name for family in FAMILIES for name in family.architectures]
     assert len(names) == len(set(names))
+
+
+@pytest.mark.parametrize(
+    ("architecture", "head", "keys", "taken"),
+    [
+        ("Qwen3_5ForCausalLM", b.qwen_head(), {}, 1),
+        ("Qwen3_5ForCausalLM", b.qwen_head(), {"num_nextn_predict_layers": 1}, 1),
+        ("Qwen3_5ForCausalLM", b.qwen_head(), {"mtp_num_hidden_layers": 0}, None),
+        ("MiMoForCausalLM", b.mimo_head(), {}, None),
+        ("MiMoForCausalLM", b.mimo_head(), {"mtp_num_hidden_layers": 1}, None),
+    ],
+)
+def test_what_vllm_takes_without_a_key(architecture, head, keys, taken, tmp_path):
+    found = mtp_of(tmp_path, architecture, b.trunk() | head, **keys)
+    assert (found.count, found.assumed) == (0, taken)

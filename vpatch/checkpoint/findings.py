@@ -186,7 +186,8 @@ def _layers(inspection: Inspection) -> Iterator[CheckpointFinding]:
     mtp, folder = inspection.mtp, inspection.checkpoint.folder
     graft = f"vpatch checkpoint graft-mtp {folder} --from ORIGINAL"
     key = mtp.family.key if mtp.family else "num_nextn_predict_layers"
-    place = inspection.checkpoint.place_of(key)
+    inside = mtp.family.inside if mtp.family else None
+    place = f"{inside}.{key}" if inside else inspection.checkpoint.place_of(key)
     counts = {declared.count for declared in mtp.declared}
     if len(counts) > 1:
         claims = ", ".join(f"{d.key} {d.count}" for d in mtp.declared)
@@ -200,10 +201,14 @@ def _layers(inspection: Inspection) -> Iterator[CheckpointFinding]:
         yield _without_tensors(inspection, graft)
         return
     if not mtp.count:
+        others = all(one.key.rpartition(".")[2] != key for one in mtp.declared)
+        lacks = f"does not have {key}" if mtp.declared and others else "declares no MTP layer"
+        takes = f": vLLM takes {mtp.assumed}" if mtp.assumed else ""
         yield CheckpointFinding(
             "mtp-undeclared",
-            f"{len(mtp.names)} MTP tensors are there, and config.json declares no MTP layer",
+            f"{len(mtp.names)} MTP tensors are there, and config.json {lacks}{takes}",
             f"set {place} to {max(len(mtp.layers), 1)} in config.json",
+            fault=not mtp.assumed,
         )
     elif absent := sorted(set(range(mtp.count)) - set(mtp.layers)):
         yield CheckpointFinding(

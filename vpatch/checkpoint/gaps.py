@@ -92,7 +92,8 @@ def _gaps(inspection: Inspection) -> Iterator[Gap]:
 def _faults(inspection: Inspection) -> Iterator[str]:
     """Say what no release loads."""
     mtp = inspection.mtp
-    if not mtp.count:
+    if not mtp.count and not mtp.assumed:
+        # The class of a config may have a default where config.json has nothing.
         yield "config.json declares no MTP layer"
     match inspection.checkpoint.architecture, inspection.checkpoint.config.get("decoder"):
         case "RadioMBartPrefixForCausalLM", {"causal_vision_prefix": flag} if flag:

@@ -55,9 +55,20 @@ class Mtp:
         """How many layers the config declares, where it declares any, and vLLM would look for."""
         if self.family is not None and self.family.always is not None:
             return self.family.always
-        key = self.family and self.family.key
-        own = [d.count for d in self.declared if d.key.rpartition(".")[2] == key]
-        return max(own or [d.count for d in self.declared], default=0)
+        return max((one.count for one in self._own), default=0)
+
+    @property
+    def assumed(self) -> int | None:
+        """How many layers vLLM takes of a config without the key; None if it needs the key."""
+        return self.family.default if self.family is not None and not self._own else None
+
+    @property
+    def _own(self) -> list[DeclaredMtp]:
+        """What the key says that vLLM reads for this model; all of them for an unknown one."""
+        family = self.family
+        if family is None:
+            return list(self.declared)
+        return [one for one in self.declared if one.key.rpartition(".")[2] == family.key]
 
     @property
     def has_fixed_count(self) -> bool:

@@ -184,9 +184,11 @@ def _mtp_releases(inspection: Inspection) -> Iterator[Line]:
         return
     gaps = gaps_of(inspection)
     releases = runs_in(family.since, gaps)
-    if inspection.mtp.scheme is None and not inspection.mtp.count:
+    mtp = inspection.mtp
+    # Whether vLLM has a default for what config.json does not declare is known of some models.
+    if not mtp.count and (mtp.scheme is None or not (mtp.assumed or mtp.declared)):
         return
-    if inspection.mtp.scheme is None:
+    if mtp.scheme is None:
         yield _line("vLLM", f"{releases} runs MTP of this model, which needs its tensors")
         return
     if (reason := why_nowhere(inspection)) is not None:
@@ -199,7 +201,7 @@ def _mtp_releases(inspection: Inspection) -> Iterator[Line]:
             first = max(gap.since, family.since, key=Version)
             yield _line("", f"{first} to {gap.last} do not: {gap.reason}")
     if releases != "none":
-        value = json.dumps({"method": "mtp", "num_speculative_tokens": inspection.mtp.count or 1})
+        value = json.dumps({"method": "mtp", "num_speculative_tokens": mtp.count or 1})
         yield _line("", f"--speculative-config '{value}'")
 
 

@@ -50,7 +50,8 @@ class Scheme:
 class Family:
     """Architectures whose MTP vLLM runs from `since` on; `key` of the config counts the layers.
 
-    `always` is how many layers vLLM takes whatever the config says.
+    `always` is how many layers vLLM takes whatever the config says, and `default` how many it takes
+    if the config does not say so. `inside` is the part of the config that has the key.
     """
 
     scheme: Scheme
@@ -58,6 +59,8 @@ class Family:
     architectures: tuple[str, ...]
     since: str = "0.20.0"
     always: int | None = None
+    default: int | None = None
+    inside: str | None = None
 
 
 DEEPSEEK = Scheme(
@@ -172,9 +175,9 @@ FAMILIES = (
     Family(STEP, _NEXTN, ("Step3p5ForCausalLM",)),
     Family(STEP, _NEXTN, ("Step3p7ForConditionalGeneration",), since="0.23.0"),
     Family(DEEPSEEK_V4, _NEXTN, ("DeepseekV4ForCausalLM",)),
-    Family(QWEN, _NEXTN, ("Qwen3NextForCausalLM",)),
+    Family(QWEN, _NEXTN, ("Qwen3NextForCausalLM",), default=1),
     # Spelt in one way, in the other, and in both, from release to release.
-    Family(_EXAONE, _NEXTN, ("ExaoneMoEForCausalLM", "ExaoneMoeForCausalLM")),
+    Family(_EXAONE, _NEXTN, ("ExaoneMoEForCausalLM", "ExaoneMoeForCausalLM"), default=1),
     Family(
         QWEN,
         "mtp_num_hidden_layers",
@@ -182,12 +185,14 @@ FAMILIES = (
             "Qwen3_5ForConditionalGeneration",
             "Qwen3_5MoeForConditionalGeneration",
         ),
+        default=1,
     ),
     Family(
         QWEN,
         "mtp_num_hidden_layers",
         ("Qwen3_5ForCausalLM", "Qwen3_5MoeForCausalLM"),
         since="0.28.0",
+        default=1,
     ),
     Family(_NEMOTRON, _NEXTN, ("NemotronHForCausalLM", "NemotronHPuzzleForCausalLM")),
     Family(_NEMOTRON, _NEXTN, ("NemotronH_Super_Omni_Reasoning_V3",)),
@@ -234,13 +239,14 @@ FAMILIES = (
         ("Step5ForCausalLM", "Step5ForConditionalGeneration"),
         since="0.33.0",
     ),
-    Family(_under_mtp("exaone4_5_mtp"), _NEXTN, ("Exaone4_5_ForConditionalGeneration",)),
+    Family(_under_mtp("exaone4_5_mtp"), _NEXTN, ("Exaone4_5_ForConditionalGeneration",), default=1),
     Family(_under_mtp("dots3_note", _NEW), _NEXTN, ("Dots3NoteForCausalLM",), since="0.28.0"),
     Family(
         _under_mtp("qwen3_5_mtp"),
         "mtp_num_hidden_layers",
         ("InternS2PreviewForConditionalGeneration",),
         since="0.22.0",
+        default=1,
     ),
     Family(
         _under_mtp("interns2_mobius"),
@@ -253,12 +259,14 @@ FAMILIES = (
         "mtp_num_hidden_layers",
         ("Qwen4ExpForCausalLM", "Qwen4ExpForConditionalGeneration"),
         since="0.29.0",
+        default=1,
     ),
     Family(
         replace(_INSIDE, source="models/inkling/__init__.py"),
         _NEXTN,
         ("InklingForCausalLM", "InklingForConditionalGeneration"),
         since="0.26.0",
+        inside="mtp_config",
     ),
 )
 SCHEMES = (DEEPSEEK_V4, QWEN, MIMO, _INSIDE, ERNIE, DEEPSEEK)
