@@ -231,3 +231,15 @@ def test_a_checkpoint_in_mistrals_own_format(tmp_path):
     assert "--config-format mistral" in findings(tmp_path)["mistral-format"].what
     (tmp_path / "params.json").unlink()
     assert list(faults(tmp_path)) == ["no-config"]
+
+
+@pytest.mark.parametrize(("target", "kinds"), [
+    (r"re:.*experts\.\d+\..*", []), ("re:.*self_attn.*", ["quantised-left-out"]),
+])  # fmt: skip
+def test_experts_in_one_tensor_are_asked_about_by_the_first_one(target, kinds, tmp_path):
+    name = "model.layers.0.mlp.experts.gate_up_proj"
+    tensors = b.trunk() | {f"{name}_packed": ("I32", (2, 8, 1)), f"{name}_scale": ("BF16", (2, 8))}
+    groups = {"group_0": {"targets": [target], "weights": CT_INT4}}
+    config = b.config_of("Qwen3MoeForCausalLM", quantization_config=W4A16 | {
+        "config_groups": groups, "ignore": ["lm_head"]})  # fmt: skip
+    assert list(faults(b.write_checkpoint(tmp_path, config, tensors))) == kinds

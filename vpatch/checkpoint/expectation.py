@@ -18,7 +18,8 @@ if TYPE_CHECKING:
     from vpatch.checkpoint.quantisation import Ignored, Quantisation
 
 _OLDEST = "0.20.0"
-_MATRICES = ("gate_proj", "up_proj", "down_proj")
+MATRICES = ("gate_proj", "up_proj", "down_proj")
+"""What vLLM calls the matrices of an expert where it asks compressed-tensors about them."""
 
 
 class LeftOut(NamedTuple):
@@ -112,7 +113,7 @@ def _ways_of_experts(
     if matching is Matching.BEGINNING:
         return  # BitsAndBytesConfig.get_quant_method does not look at its list
     by_matrix = quantisation.method == "compressed-tensors"
-    first = tuple(f"{experts}.0.{matrix}" for matrix in _MATRICES)
+    first = tuple(f"{experts}.0.{matrix}" for matrix in MATRICES)
     if by_matrix:
         yield _Way(first, matching, always=True)
     if matching is not Matching.WILDCARD:

@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from vpatch.checkpoint.drafts import draft_of
-from vpatch.checkpoint.expectation import LeftOut, left_out_modules
+from vpatch.checkpoint.expectation import MATRICES, LeftOut, left_out_modules
 from vpatch.checkpoint.folder import read_checkpoint
 from vpatch.checkpoint.fused import naming_of, run_time_modules
 from vpatch.checkpoint.ignore import judge
@@ -127,7 +127,10 @@ class Inspection:
     def is_targeted(self, name: str, quantisation: Quantisation) -> bool:
         """Whether a group of the config is for a module, under any of its names."""
         one = self.run_time[name]
-        return quantisation.targets(one.name, *one.parts, *one.disk)
+        # vLLM asks for the matrices of the first expert, however they are stored.
+        layers = {experts_of(each) for each in (one.name, *one.disk)} - {None}
+        first = (f"{layer}.0.{matrix}" for layer in layers for matrix in MATRICES)
+        return quantisation.targets(one.name, *one.parts, *one.disk, *first)
 
     def leaves_out_head(self) -> bool:
         """Whether the config says of a linear layer of the MTP head that it is unquantised."""
