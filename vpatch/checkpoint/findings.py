@@ -84,8 +84,8 @@ def _names(inspection: Inspection) -> Iterator[CheckpointFinding]:
     if adapter:
         yield CheckpointFinding(
             "adapter-names",
-            f"{len(adapter)} tensors have the names of a LoRA adapter, such as {adapter[0]}: no "
-            "model of vLLM has such modules",
+            f"{len(adapter)} tensors have names that PEFT gives to a LoRA adapter and to the model "
+            f"around it, such as {adapter[0]}: no model of vLLM has such modules",
             "merge the adapter into its model, or give it to --lora-modules",
             modules=tuple(adapter),
             pattern=ADAPTER_PATTERN,
