@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import copy
 from contextlib import ExitStack
+from functools import cache
 
 import pytest
 
@@ -64,15 +65,20 @@ def function_of(tree):
     return node
 
 
-def run(function, config):
-    """Run the function itself; None where it ends with an error."""
+@cache
+def compiled(function):
     module = ast.fix_missing_locations(
         ast.Module([Runnable().visit(copy.deepcopy(function))], type_ignores=[])
     )
     names = {"copy": copy, "get_hf_text_config": HfConfig.get_text_config}
     exec(compile(module, PATH, "exec"), names)  # noqa: S102 - of a pinned archive
+    return names["hf_config_override"]
+
+
+def run(function, config):
+    """Run the function itself; None where it ends with an error."""
     try:
-        result = names["hf_config_override"](HfConfig(config))
+        result = compiled(function)(HfConfig(config))
         return getattr(result, "architectures", [None])[0]
     except AttributeError:
         return UNKNOWN
