@@ -51,18 +51,37 @@ def budgets(seed):
     return [random.randrange(1, LIMIT) for _ in range(5)] + [LIMIT] * 20
 
 
-@pytest.mark.parametrize("seed", range(20))
-@pytest.mark.parametrize("tokens", [1, 364, 1600, 2002, 3199, 3602, 8001])
-def test_only_the_last_chunk_ends_within_a_block(tokens, seed):
-    *earlier, last = ends(tokens, budgets(seed))
+def assert_aligned(tokens, steps):
+    *earlier, last = ends(tokens, steps)
     assert [end % BLOCK for end in earlier] == [0] * len(earlier)
     assert last == tokens
 
 
-@pytest.mark.parametrize("start", [331, 1599, 1601, 2531, 3011])
+# A prompt, and what the others leave of its first steps.
+SHARED = [(2002, [364]), (2002, [1599]), (3602, [1600, 1000]), (8001, [6400, 1000])]
+
+
+@pytest.mark.parametrize(("tokens", "steps"), SHARED)
+def test_only_the_last_chunk_ends_within_a_block(tokens, steps):
+    assert_aligned(tokens, steps + [LIMIT] * 20)
+
+
+def test_the_same_for_random_steps():
+    for tokens in (1, 364, 1600, 2002, 3199, 3602, 8001):
+        for seed in range(20):
+            assert_aligned(tokens, budgets(seed))
+
+
+@pytest.mark.parametrize("start", [1601, 2531, 3011])
 def test_a_chunk_does_not_cross_the_block_in_which_it_begins(start):
     taken = split(3602, start, 3602 - start)
     assert 0 < taken <= BLOCK - start % BLOCK
+
+
+@pytest.mark.parametrize("start", [331, 1599])
+def test_it_never_crosses_the_last_cacheable_position(start):
+    taken = split(3602, start, 3602 - start)
+    assert taken == BLOCK - start
 
 
 @pytest.mark.parametrize("tokens", [1, 1600, 2002, 3602, 8001])
