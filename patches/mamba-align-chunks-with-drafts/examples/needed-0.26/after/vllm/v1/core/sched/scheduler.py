@@ -41,9 +41,11 @@ class Scheduler(SchedulerInterface):
         # boundary); the caller then skips the request.
         if end < last_cache_position:
             end = end // block_size * block_size
-        # The same behind it, except for the last chunk: what a chunk ends with is
-        # cached as the state at the end of its block.
+        # What a chunk ends with is cached as the state at the end of its block: only
+        # the last chunk may end elsewhere, and none may cross the end of its block.
         prefill_end = max(request.num_prompt_tokens, request.num_tokens - 1)
+        if start % block_size != 0:
+            end = min(end, (start // block_size + 1) * block_size)
         if end < prefill_end:
             end = end // block_size * block_size
 
@@ -58,7 +60,7 @@ class Scheduler(SchedulerInterface):
             # the block grid before running on, so the crossed boundary's
             # state is materialized (unless it is past the cacheable range).
             next_block_boundary
-            if (start % block_size != 0)
+            if start % block_size != 0 and next_block_boundary <= last_cache_position
             else 0,
             # Never run past the last cacheable block boundary mid-chunk.
             last_cache_position,
