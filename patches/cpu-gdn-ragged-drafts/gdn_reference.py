@@ -5,7 +5,6 @@ from __future__ import annotations
 from types import SimpleNamespace
 
 import torch
-from torch import nn
 
 from vllm.model_executor.layers.mamba.ops.cpu import gdn_attention
 
@@ -17,16 +16,13 @@ STATE_LEN = WIDTH - 1 + DRAFTS
 SLOTS = DRAFTS + 1
 
 
-class Layer(nn.Module):
+class Layer:
     """What the function reads of a layer: query, key and value have one head each."""
 
     def __init__(self, seed: int) -> None:
-        super().__init__()
         generator = torch.Generator().manual_seed(seed)
         weight = torch.randn(DIM, 1, WIDTH, generator=generator) * 2
-        self.conv1d = nn.Module()
-        self.conv1d.weight = nn.Parameter(weight.bfloat16(), requires_grad=False)
-        self.conv1d.bias = None
+        self.conv1d = SimpleNamespace(weight=weight.bfloat16(), bias=None)
         self.activation = "silu"
         self.A_log = torch.zeros(1)
         self.dt_bias = torch.zeros(1, dtype=torch.bfloat16)

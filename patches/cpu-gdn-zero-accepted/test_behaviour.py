@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 import torch
-from gdn_reference import DRAFTS, Rows
+from gdn_rows import DRAFTS, Rows
 
 from vllm.model_executor.layers.mamba.ops.cpu import gdn_attention
 
