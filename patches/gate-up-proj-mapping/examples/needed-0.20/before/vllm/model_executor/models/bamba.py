@@ -1,0 +1,8 @@
+from torch import nn
+
+
+class BambaForCausalLM(nn.Module):
+    packed_modules_mapping = {
+        "qkv_proj": ["q_proj", "k_proj", "v_proj"],
+        "gate_up_proj": ["up_proj", "down_proj"],
+    }

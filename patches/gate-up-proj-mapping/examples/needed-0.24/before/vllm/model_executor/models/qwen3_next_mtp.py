@@ -1,0 +1,14 @@
+from torch import nn
+
+from .qwen3_next import QwenNextMixtureOfExperts
+
+
+class Qwen3NextMTP(nn.Module, QwenNextMixtureOfExperts):
+    packed_modules_mapping = {
+        "qkv_proj": [
+            "q_proj",
+            "k_proj",
+            "v_proj",
+        ],
+        "gate_up_proj": ["up_proj", "down_proj"],
+    }

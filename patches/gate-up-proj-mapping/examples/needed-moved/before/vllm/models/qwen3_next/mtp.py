@@ -1,0 +1,5 @@
+from torch import nn
+
+
+class Qwen3NextMTP(nn.Module):
+    packed_modules_mapping = {"gate_up_proj": ['up_proj', 'down_proj'], "in_proj_ba": ["in_proj_ba"]}
