@@ -1,4 +1,4 @@
-"""The format of a fused gate_up_proj, by the names that a checkpoint's config has for its parts."""
+"""The format of a fused gate_up_proj, by a config's names for its parts."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def fused_layer(name, parts):
             "config_groups": {"group_0": GROUP},
         }
     )
-    # Whoever builds the model hands its mapping to the config: the loader, or SupportsQuant.
+    # The loader does this, or SupportsQuant, before layers are built.
     model_class = getattr(importlib.import_module(MODELS + module), model)
     config.packed_modules_mapping = model_class.packed_modules_mapping
     return MergedColumnParallelLinear(
