@@ -68,6 +68,10 @@ PATCHES = {
     "G3": "mamba-align-chunks-with-drafts",
     "G4": "cpu-gdn-ragged-drafts",
     "G5": "cpu-gdn-zero-accepted",
+    "M1": "gate-up-proj-mapping",
+    "M2": "glm-ocr-mtp-names",
+    "M3": "mtp-head-prefix",
+    "M4": "deepseek-v4-quark-mtp",
 }
 # Releases of vllm-ascend, and the file that P1 changes in each.
 PLUGINS = {
@@ -76,49 +80,49 @@ PLUGINS = {
 }
 ON_REQUEST = {"P4c", "P6"}
 STATES = """
-        P1 P2 P3 P4 P4c P5a P5d P6 P7 G1 G2 G3 G4 G5
-0.20.0  n  a  n  n  n   a   n   n  n  n  n  n  a  a
-0.20.1  n  a  n  n  n   a   n   n  n  n  n  n  a  a
-0.20.2  n  a  n  n  n   a   n   n  n  n  n  n  a  a
-0.21.0  n  a  n  n  n   a   n   n  n  n  n  n  a  a
-0.22.0  n  a  n  n  n   a   n   n  n  n  n  n  a  a
-0.22.1  n  a  n  n  n   a   n   n  n  n  n  n  a  a
-0.23.0  n  a  n  n  n   n   n   n  n  n  n  n  a  a
-0.24.0  u  a  n  n  n   n   n   n  n  n  n  n  a  a
-0.25.0  u  a  n  n  a   u   n   n  n  n  n  n  a  a
-0.25.1  u  a  n  n  a   u   n   n  n  n  n  n  a  a
-0.26.0  u  a  n  n  a   u   n   n  n  n  n  n  n  n
-0.27.0  u  a  n  n  a   u   n   n  n  n  n  u  n  n
-0.27.1  u  a  n  n  a   u   n   n  n  n  n  u  n  n
-0.28.0  u  a  n  n  a   u   n   n  n  n  u  u  n  n
-0.29.0  u  a  n  n  a   u   n   n  n  n  u  u  n  n
-0.30.0  u  a  u  n  a   u   n   n  n  n  u  u  n  n
-0.31.0  u  a  u  n  a   u   n   n  n  n  u  u  n  n
-0.32.0  u  a  u  n  a   u   n   n  n  n  u  u  n  n
-0.33.0  u  a  u  n  a   u   n   n  n  n  u  u  u  n
+        P1 P2 P3 P4 P4c P5a P5d P6 P7 G1 G2 G3 G4 G5 M1 M2 M3 M4
+0.20.0  n  a  n  n  n   a   n   n  n  n  n  n  a  a  n  a  n  a
+0.20.1  n  a  n  n  n   a   n   n  n  n  n  n  a  a  n  a  n  a
+0.20.2  n  a  n  n  n   a   n   n  n  n  n  n  a  a  n  a  n  a
+0.21.0  n  a  n  n  n   a   n   n  n  n  n  n  a  a  n  a  n  a
+0.22.0  n  a  n  n  n   a   n   n  n  n  n  n  a  a  n  a  n  a
+0.22.1  n  a  n  n  n   a   n   n  n  n  n  n  a  a  n  a  n  a
+0.23.0  n  a  n  n  n   n   n   n  n  n  n  n  a  a  n  a  n  a
+0.24.0  u  a  n  n  n   n   n   n  n  n  n  n  a  a  n  a  n  a
+0.25.0  u  a  n  n  a   u   n   n  n  n  n  n  a  a  u  a  n  a
+0.25.1  u  a  n  n  a   u   n   n  n  n  n  n  a  a  u  a  n  a
+0.26.0  u  a  n  n  a   u   n   n  n  n  n  n  n  n  u  n  n  a
+0.27.0  u  a  n  n  a   u   n   n  n  n  n  u  n  n  u  n  n  a
+0.27.1  u  a  n  n  a   u   n   n  n  n  n  u  n  n  u  n  n  a
+0.28.0  u  a  n  n  a   u   n   n  n  n  u  u  n  n  u  n  n  n
+0.29.0  u  a  n  n  a   u   n   n  n  n  u  u  n  n  u  n  n  n
+0.30.0  u  a  u  n  a   u   n   n  n  n  u  u  n  n  u  u  n  n
+0.31.0  u  a  u  n  a   u   n   n  n  n  u  u  n  n  u  u  n  n
+0.32.0  u  a  u  n  a   u   n   n  n  n  u  u  n  n  u  u  n  n
+0.33.0  u  a  u  n  a   u   n   n  n  n  u  u  u  n  u  u  n  u
 """
 # What the step to each release means for each patch: keep, look again, retire, not needed; or
 # look again at what is around its code.
 VERDICTS = """
-        P1 P2 P3 P4 P4c P5a P5d P6 P7 G1 G2 G3 G4 G5
-0.20.1  l  k  l  k  k   k   k   k  k  k  k  k  k  k
-0.20.2  k  k  k  k  k   k   k   k  k  k  k  k  k  k
-0.21.0  l  k  l  l  l   k   k   l  l  l  l  k  k  k
-0.22.0  l  k  l  l  l   k   k   l  l  l  l  k  k  k
-0.22.1  k  k  k  k  k   k   k   k  k  k  k  k  k  k
-0.23.0  l  k  l  k  k   l   l   l  l  k  l  l  k  k
-0.24.0  r  k  l  l  l   l   l   l  k  k  l  l  k  k
-0.25.0  r  k  k  l  n   r   l   l  l  l  l  l  k  k
-0.25.1  r  k  k  k  n   r   k   k  k  k  k  k  k  k
-0.26.0  r  k  k  l  n   r   l   l  l  k  l  l  l  l
-0.27.0  r  k  l  l  n   r   l   l  l  l  l  r  l  l
-0.27.1  r  k  k  k  n   r   k   k  k  k  k  r  k  k
-0.28.0  r  k  l  l  n   r   k   l  l  k  r  r  l  k
-0.29.0  r  k  l  l  n   r   l   l  l  l  r  r  l  l
-0.30.0  r  k  r  l  n   r   l   l  l  l  r  r  l  k
-0.31.0  r  k  r  l  n   r   l   l  l  l  r  r  l  l
-0.32.0  r  k  r  l  n   r   k   l  k  l  r  r  l  l
-0.33.0  r  k  r  l  n   r   l   a  l  l  r  r  r  l
+        P1 P2 P3 P4 P4c P5a P5d P6 P7 G1 G2 G3 G4 G5 M1 M2 M3 M4
+0.20.1  l  k  l  k  k   k   k   k  k  k  k  k  k  k  k  k  a  k
+0.20.2  k  k  k  k  k   k   k   k  k  k  k  k  k  k  k  k  k  k
+0.21.0  l  k  l  l  l   k   k   l  l  l  l  k  k  k  k  k  a  k
+0.22.0  l  k  l  l  l   k   k   l  l  l  l  k  k  k  k  k  a  k
+0.22.1  k  k  k  k  k   k   k   k  k  k  k  k  k  k  k  k  k  k
+0.23.0  l  k  l  k  k   l   l   l  l  k  l  l  k  k  k  k  k  k
+0.24.0  r  k  l  l  l   l   l   l  k  k  l  l  k  k  l  k  a  k
+0.25.0  r  k  k  l  n   r   l   l  l  l  l  l  k  k  r  k  l  k
+0.25.1  r  k  k  k  n   r   k   k  k  k  k  k  k  k  r  k  k  k
+0.26.0  r  k  k  l  n   r   l   l  l  k  l  l  l  l  r  l  a  k
+0.27.0  r  k  l  l  n   r   l   l  l  l  l  r  l  l  r  l  l  k
+0.27.1  r  k  k  k  n   r   k   k  k  k  k  r  k  k  r  k  k  k
+0.28.0  r  k  l  l  n   r   k   l  l  k  r  r  l  k  r  l  a  l
+0.29.0  r  k  l  l  n   r   l   l  l  l  r  r  l  l  r  l  a  l
+0.30.0  r  k  r  l  n   r   l   l  l  l  r  r  l  k  r  r  a  l
+0.31.0  r  k  r  l  n   r   l   l  l  l  r  r  l  l  r  r  l  l
+0.32.0  r  k  r  l  n   r   k   l  k  l  r  r  l  l  r  r  k  l
+0.33.0  r  k  r  l  n   r   l   a  l  l  r  r  r  l  r  r  l  r
 """
 LETTERS = {"n": "needed", "u": "upstreamed", "a": "absent"}
 _HEAD, *_ROWS = (line.split() for line in STATES.splitlines()[1:])
