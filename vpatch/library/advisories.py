@@ -42,12 +42,17 @@ _LARGEST = 16 * MEGABYTE
 _LARGEST_ZIP = 2000 * MEGABYTE
 # The same export has a tenth.
 _MOST_FILES = 300_000
-_NAMES_VLLM = re.compile(rb'"name"\s*:\s*"vllm"|github\.com/vllm-project/vllm', re.IGNORECASE)
+_NAMES_VLLM = re.compile(rb'"name"\s*:\s*"vllm"|github\.com[/:]vllm-project/vllm', re.IGNORECASE)
 _PACKAGE = ("PyPI", "vllm")
 # Ranges of commits need the repository.
 _ECOSYSTEM = "ECOSYSTEM"
 _GIT = "GIT"
-_REPOSITORY = re.compile(r"(https|git)://github\.com/vllm-project/vllm(\.git)?/?", re.IGNORECASE)
+# Any form that git clones.
+_REPOSITORY = re.compile(
+    r"((git\+)?(https?|git|ssh)://([^/@]+@)?(www\.)?github\.com/|([^/@]+@)?github\.com:)"
+    r"vllm-project/vllm(\.git)?/?",
+    re.IGNORECASE,
+)
 _SHOWN = 60
 _FIRST_READ = "0.20.0"
 _OTHER_WORDS = {"medium": "moderate"}

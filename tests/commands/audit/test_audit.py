@@ -160,6 +160,60 @@ def test_formats(holed, form):
     assert ID in json.dumps(json.loads(run.out))
 
 
+COMMITS = {
+    "type": "GIT",
+    "repo": "https://github.com/vllm-project/vllm",
+    "events": [{"introduced": "0"}],
+}
+TAGGED = "CVE-2026-700001"
+UNTAGGED = "CVE-2026-700002"
+PASSED = "CVE-2026-700003"
+
+
+@pytest.fixture
+def with_commits(empty):
+    """A project, and three records that name commits: with older tags, without tags, and over."""
+    fixed = COMMITS | {"events": [{"introduced": "0"}, {"fixed": "0" * 40}]}
+    rows = [
+        advisory(TAGGED, affected=[{"ranges": [COMMITS], "versions": ["v0.1.0"]}]),
+        advisory(UNTAGGED, affected=[{"ranges": [COMMITS]}]),
+        advisory(PASSED, affected=[{"ranges": [fixed], "versions": ["v0.1.0"]}]),
+    ]
+    text = json.dumps([one.model_dump(mode="json", by_alias=True) for one in rows])
+    (empty.folder / "new.json").write_text(text)
+    return empty
+
+
+def test_records_of_commits_are_unknown_and_never_left_out(with_commits):
+    run = audit(with_commits, "--vllm", VERSION, "--json")
+    (tree,) = run.json["trees"]
+    statuses = {one["id"]: one["status"] for one in tree["advisories"]}
+    assert (statuses[TAGGED], statuses[UNTAGGED]) == ("unknown", "unknown")
+    assert statuses[PASSED] == "not_affected"
+    listed = audit(with_commits, "--vllm", VERSION).out
+    unknown = listed.partition("\nunknown\n")[2].partition("\nnot affected: ")[0]
+    reason = " ".join(unknown.split())
+    assert reason.count("its range names commits, and not this release") == 2
+    assert TAGGED in reason
+    assert UNTAGGED in reason
+
+
+@pytest.mark.parametrize(
+    ("form", "word"),
+    [
+        ("markdown", "unknown"),
+        ("sarif", TAGGED),
+        ("openvex", "under_investigation"),
+        ("cyclonedx", "in_triage"),
+    ],
+)
+def test_every_format_has_records_of_commits(with_commits, form, word):
+    text = audit(with_commits, "--vllm", VERSION, "--format", form).out
+    assert word in text
+    assert TAGGED in text
+    assert UNTAGGED in text
+
+
 def test_documents_can_be_made_again(holed, monkeypatch):
     monkeypatch.setenv("SOURCE_DATE_EPOCH", "1700000000")
     holed.env["SOURCE_DATE_EPOCH"] = "1700000000"
