@@ -362,14 +362,14 @@ def test_the_shipped_advisories():
     assert all(one.summary for one in found.all)
 
 
-def git_only(**keys):
+def git_only(name="CVE-2026-7", **keys):
     """As osv.dev makes a record of a CVE that names no package."""
     commits = {
         "type": "GIT",
         "repo": "https://github.com/vllm-project/vllm",
         "events": [{"introduced": "0"}],
     }
-    return advisory("CVE-2026-7", affected=[{"ranges": [commits], **keys}])
+    return advisory(name, affected=[{"ranges": [commits], **keys}])
 
 
 def test_a_record_of_commits_alone_is_about_vllm(tmp_path):
@@ -380,6 +380,32 @@ def test_a_record_of_commits_alone_is_about_vllm(tmp_path):
     (tmp_path / "other.json").write_text(json.dumps(row))
     with fails("security.no-advisories"):
         read_advisories(tmp_path / "other.json")
+
+
+@pytest.mark.parametrize(
+    ("repository", "is_ours"),
+    [
+        ("http://github.com/vllm-project/vllm", True),
+        ("https://www.github.com/vllm-project/vllm.git", True),
+        ("git+https://github.com/vllm-project/vllm", True),
+        ("git@github.com:vllm-project/vllm.git", True),
+        ("ssh://git@github.com/vllm-project/vllm.git", True),
+        ("https://GitHub.com/vLLM-project/vLLM/", True),
+        ("https://github.com/vllm-project/vllm-omni", False),
+        ("git@github.com:vllm-project/vllm-ascend.git", False),
+        ("https://example.com/github.com/vllm-project/vllm", False),
+    ],
+)
+def test_each_form_of_the_repository_counts(tmp_path, repository, is_ours):
+    """A form that nobody expected would leave the record out, without a word."""
+    row = git_only().model_dump(mode="json", by_alias=True)
+    row["affected"][0]["ranges"][0]["repo"] = repository
+    rows = {
+        "a.json": json.dumps(row),
+        "b.json": git_only("CVE-2026-8").model_dump_json(by_alias=True),
+    }
+    ids = {one.id for one in read_advisories(zipped(tmp_path / "all.zip", rows))}
+    assert ids == ({"CVE-2026-7", "CVE-2026-8"} if is_ours else {"CVE-2026-8"})
 
 
 def test_tags_are_releases():
@@ -401,11 +427,11 @@ def test_a_range_of_commits_that_ends_leaves_later_releases_out():
 
 def test_the_aliases_that_vpatch_ships_join_two_records_of_one_hole():
     shipped = shipped_advisories()
-    ghsa = advisory("GHSA-hwrm-c4cx-rf4j", modified="2999-01-01T00:00:00Z")
-    pysec = advisory("PYSEC-2026-3937", modified="2999-01-01T00:00:00Z")
+    ghsa = advisory("GHSA-48jh-3gj7-fg8v", modified="2999-01-01T00:00:00Z")
+    pysec = advisory("PYSEC-2026-3933", modified="2999-01-01T00:00:00Z")
     joined = with_newer(shipped, [ghsa, pysec])
     assert len(joined.all) == len(shipped.all)
-    (same,) = [one for one in joined.all if one.id == "CVE-2026-73555"]
+    (same,) = [one for one in joined.all if one.id == "CVE-2026-73556"]
     assert {ghsa.id, pysec.id} < same.names
     assert same.sign is not None
 
