@@ -4,6 +4,7 @@ import os
 import signal
 import string
 import sys
+import tempfile
 
 import hypothesis
 import pytest
@@ -16,6 +17,10 @@ pytest_plugins = ("tests.import_guard", "tests.tiers")
 # The trees of tests are a few lines long and use names that nothing defines. pyflakes reads here
 # what counts as defined; tests of undefined names use other names.
 os.environ["PYFLAKES_BUILTINS"] = ",".join([*string.ascii_letters, "new"])
+
+# Some tests run what the docs show with this machine's caches. What they trust is forgotten.
+_DATA = tempfile.TemporaryDirectory(prefix="vpatch-tests-data-")
+os.environ["XDG_DATA_HOME"] = _DATA.name
 
 # A busy machine makes a single example slow.
 hypothesis.settings.register_profile("vpatch", deadline=None)
