@@ -128,6 +128,7 @@ def test_a_plugin_beside_vllm(plugged, docker, both, names):
         f"{tag} is vLLM {version} and vllm-tiny, with 3 patches and 3 files as locked",
         f"  from outside: 3 files of patches and 3 other files as locked, {where}",
         "  its own Python says: 3 names found to be the patched code",
+        "  not compared: VEX and SBOM in the image; vpatch audit --image makes new ones",
     ]
     assert plugged.run("verify-image", tag, "--json").json["trees"] == ["vllm-tiny"]
     # Two builds of the locks make the same layers.

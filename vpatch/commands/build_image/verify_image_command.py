@@ -72,5 +72,6 @@ def _print(image: str, verified: Verified) -> None:
     click.echo(f"{image} is vLLM {version_of(lock)}{beside}, with {patches} and {files} as locked")
     click.echo(f"  from outside: {files} of patches and {others} as locked, in {place}")
     click.echo(f"  its own Python says: {names} found to be the patched code")
+    click.echo("  not compared: VEX and SBOM in the image; vpatch audit --image makes new ones")
     if verified.own_lock:
         click.echo("  the lock is the image's own; to compare with yours, give --lock FILE")
