@@ -9,7 +9,8 @@ from email.parser import BytesHeaderParser
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from vpatch.util.untrusted import MEGABYTE, parse_json, read_file
+from vpatch.source.environment import is_editable
+from vpatch.util.untrusted import MEGABYTE, read_file
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -50,13 +51,7 @@ class Distribution:
     @property
     def is_editable(self) -> bool:
         """Whether it was installed from a folder of sources, to be changed there (PEP 610)."""
-        if self.info.suffix != ".dist-info":
-            return True
-        try:
-            answer = parse_json(read_file(self.info / "direct_url.json", MEGABYTE))
-            return bool(answer["dir_info"]["editable"])
-        except (OSError, ValueError, LookupError, TypeError):
-            return False
+        return self.info.suffix != ".dist-info" or is_editable(self.info)
 
     def __str__(self) -> str:
         return f"{self.normal_name} {self.version} in {self.info}"

@@ -77,7 +77,7 @@ def find_distribution(tree: str, site: Path, shown: str) -> InstalledDistributio
     """
     package = tree.replace("-", "_")
     infos = [info for info in sorted(site.glob("*.dist-info")) if _brings(info, tree, package)]
-    editable = [info for info in infos if _is_editable(info)]
+    editable = [info for info in infos if is_editable(info)]
     if editable:
         raise UsageError(
             f"{tree} is an editable installation there: its code lies elsewhere",
@@ -121,7 +121,8 @@ def _metadata(info: Path) -> dict[str, str]:
     return {key: str(head[key]) for key in ("Name", "Version") if head[key] is not None}
 
 
-def _is_editable(info: Path) -> bool:
+def is_editable(info: Path) -> bool:
+    """Whether metadata says that it was installed from a folder of sources (PEP 610)."""
     try:
         answer = parse_json(read_file(info / "direct_url.json", MEGABYTE))
         return bool(answer["dir_info"]["editable"])
