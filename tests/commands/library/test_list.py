@@ -48,6 +48,24 @@ def test_list_as_json(project):
     assert recipe["file"].endswith("recipes/vllm-0.23.yaml")
 
 
+def test_search_finds_patches_by_what_people_know(project):
+    """A symptom, a thread, a model or a file: all words, in any case, anywhere in the patch."""
+    for words in ("MTP quantisation", "vllm#44817 prefix", "deepseek_v4/nvidia/mtp.py"):
+        out = project.run("list", "--search", words).out
+        assert out.startswith(f"Patches with {words}: 1 patch\n  mtp-proj-prefix ")
+    assert "Recipes" not in out
+    assert "vllm/models/deepseek_v4/nvidia/mtp.py" in out
+    (one,) = project.run("list", "--search", "Bugfix slow-mode", "--json").json["patches"]
+    assert one["id"] == "slow-mode"
+
+
+def test_search_that_finds_nothing(project):
+    run = project.run("list", "--search", "slow-mode quantisation", code=1)
+    assert run.out.startswith("Patches with slow-mode quantisation: 0 patches\n")
+    assert "next: vpatch diagnose LOGFILE" in run.out
+    assert "--search has no words" in project.run("list", "--search", " ", code=2).err
+
+
 def test_a_projects_own_hides_the_librarys_and_says_so(empty):
     empty.patch("mtp-proj-prefix", NAME_PROJ)
     run = empty.run("list", "--json")
