@@ -107,7 +107,7 @@ def test_a_proof_that_does_not_hold(proven):
 
 
 def test_all_patches(proven):
-    run = proven.run("test", "--engine", sys.executable, "--vllm", "0.50")
+    run = proven.run("test", "--engine", sys.executable, "--vllm", "0.50", "--library")
     assert "holds  name-proj" in run.out
     assert "not run  mtp-proj-prefix  test_behaviour.py: mtp-proj-prefix is absent in" in run.out
     run = proven.run(

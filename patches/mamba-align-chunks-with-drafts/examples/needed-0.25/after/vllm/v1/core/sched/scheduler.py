@@ -49,8 +49,9 @@ class Scheduler(SchedulerInterface):
             else:
                 # prefill the last few tokens
                 pass
-            # What a chunk ends with is cached as the state at the end of its block: only
-            # the last chunk may end elsewhere, and none may cross the end of its block.
+            # What a chunk ends with is cached as the state at the end of its
+            # block: only the last chunk may end elsewhere, and none may cross
+            # the end of its block.
             prefill_end = max(request.num_prompt_tokens, request.num_tokens - 1)
             end = num_computed_tokens + num_new_tokens
             if num_computed_tokens % block_size != 0:

@@ -41,8 +41,9 @@ class Scheduler(SchedulerInterface):
         # boundary); the caller then skips the request.
         if end < last_cache_position:
             end = end // block_size * block_size
-        # What a chunk ends with is cached as the state at the end of its block: only
-        # the last chunk may end elsewhere, and none may cross the end of its block.
+        # What a chunk ends with is cached as the state at the end of its
+        # block: only the last chunk may end elsewhere, and none may cross
+        # the end of its block.
         prefill_end = max(request.num_prompt_tokens, request.num_tokens - 1)
         if start % block_size != 0:
             end = min(end, (start // block_size + 1) * block_size)
