@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 from packaging.utils import canonicalize_name
 
-from vpatch.errors import UsageError, VpatchError
-from vpatch.source.machine_code import hidden_sources, is_compiled
+from vpatch.errors import UsageError
+from vpatch.source.machine_code import is_compiled, refuse_hidden_sources
 from vpatch.util.plural import listed
 from vpatch.util.untrusted import MEGABYTE, parse_json, read_file
 
@@ -40,13 +40,8 @@ class InstalledDistribution:
             VpatchError: Python would import something in place of a source.
         """
         paths = [path for top in (self.package, self.info) for path in _below(self.site, top)]
-        for source, other in hidden_sources(paths).items():
-            raise VpatchError(
-                f"{other} hides {source}: Python would import that in its place",
-                where=str(self.site),
-                hint=f"install {self.package} again",
-                code="source.hidden-code",
-            )
+        hint = f"install {self.package} again"
+        refuse_hidden_sources(paths, where=str(self.site), hint=hint)
         return sorted(path for path in paths if not is_compiled(path))
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+from vpatch.errors import VpatchError
+
 if TYPE_CHECKING:
     from collections.abc import Collection
 
@@ -38,3 +40,18 @@ def hidden_sources(paths: Collection[str]) -> dict[str, str]:
     hiding |= {f"{path.removesuffix(suffix)}.py": path for path in paths if path.endswith(suffix)}
     there = set(paths)
     return {source: other for source, other in hiding.items() if source in there}
+
+
+def refuse_hidden_sources(paths: Collection[str], *, where: str, hint: str) -> None:
+    """Refuse a package that is installed, if Python would import something in place of a source.
+
+    Raises:
+        VpatchError: it is so; the error names the first.
+    """
+    for source, other in hidden_sources(paths).items():
+        raise VpatchError(
+            f"{other} hides {source}: Python would import that in its place",
+            where=where,
+            hint=hint,
+            code="source.hidden-code",
+        )

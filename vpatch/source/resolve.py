@@ -17,7 +17,7 @@ from packaging.version import Version
 from vpatch.errors import UsageError, VpatchError
 from vpatch.git import command, remote
 from vpatch.source import folder, identity, index, manifest
-from vpatch.source.cache import Cache, CacheError
+from vpatch.source.cache import Cache, CacheError, Populate
 from vpatch.source.entry import FILES, CachedTree, DamagedEntry, version_in
 from vpatch.source.environment import find_distribution, packages_folder
 from vpatch.source.release import no_digest
@@ -268,12 +268,7 @@ def _open_folder(
     refuse_other(spec.place, digest, expected, "the folder")
     pin = Pin(spec.tree, "folder", None, digest, spec.path)
 
-    def copy(staging: Path) -> list[FileRecord]:
-        if folder.is_private(source, records):
-            staging.chmod(0o700)
-        return list(manifest.store(folder.reparse(source, records), staging / FILES))
-
-    tree = cache.open(pin, copy, progress)
+    tree = cache.open(pin, _copying(source, records), progress)
     return replace(tree, pin=replace(pin, version=version_in(tree)))
 
 
@@ -323,12 +318,18 @@ def _open_environment(
     refuse_other(spec.place, digest, expected, "the environment")
     pin = Pin(spec.tree, "environment", installed.version, digest, spec.path)
 
-    def copy(staging: Path) -> list[FileRecord]:
-        if folder.is_private(site, records):
-            staging.chmod(0o700)
-        return list(manifest.store(folder.reparse(site, records), staging / FILES))
+    return replace(cache.open(pin, _copying(site, records), progress), pin=pin)
 
-    return replace(cache.open(pin, copy, progress), pin=pin)
+
+def _copying(source: Path, records: list[FileRecord]) -> Populate:
+    """Copy the scanned files of a folder into an entry, which is as private as they are."""
+
+    def copy(staging: Path) -> list[FileRecord]:
+        if folder.is_private(source, records):
+            staging.chmod(0o700)
+        return list(manifest.store(folder.reparse(source, records), staging / FILES))
+
+    return copy
 
 
 def refuse_other(what: str, actual: str, expected: str | None, source: str) -> None:

@@ -9,12 +9,12 @@ from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
 from vpatch.docker.engine import Docker
-from vpatch.errors import UsageError, VpatchError
+from vpatch.errors import UsageError
 from vpatch.git.files import EXECUTABLE, REGULAR, SYMLINK, SourceFile
 from vpatch.source import manifest
 from vpatch.source.entry import FILES, distributions_in
 from vpatch.source.identity import check_tree
-from vpatch.source.machine_code import hidden_sources, is_compiled
+from vpatch.source.machine_code import is_compiled, refuse_hidden_sources
 from vpatch.source.resolve import refuse_other
 from vpatch.source.tree import Pin
 from vpatch.util.untrusted import LARGEST_FILE
@@ -116,13 +116,7 @@ def _files(container: Container, site: PurePosixPath, spec: ImageSpec) -> Genera
             names.append(file.path)
             if file.content is not None:
                 yield _source_file(file)
-    for source, other in hidden_sources(names).items():
-        raise VpatchError(
-            f"{other} hides {source}: Python would import that in its place",
-            where=f"{spec.name}: {site}",
-            hint="build the image again",
-            code="source.hidden-code",
-        )
+    refuse_hidden_sources(names, where=f"{spec.name}: {site}", hint="build the image again")
     yield from _metadata(container, site, package)
 
 

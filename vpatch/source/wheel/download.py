@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import time
-from contextlib import suppress
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path, PurePosixPath
@@ -16,11 +15,10 @@ from vpatch.source import index
 from vpatch.source.cache import CacheError
 from vpatch.source.spec import IndexWheelSpec
 from vpatch.source.wheel.names import parse_wheel_name
-from vpatch.source.wheel.release import is_wheel, official_wheel
+from vpatch.source.wheel.release import is_wheel, new_wheel, official_wheel
 from vpatch.util.home import expanded
 from vpatch.util.plain_records import as_record
 from vpatch.util.record_store import RecordStore
-from vpatch.util.scratch import open_part
 from vpatch.util.untrusted import MEGABYTE
 from vpatch.util.urls import redact
 
@@ -137,27 +135,12 @@ def _download(
     # Only where something is fetched.
     from vpatch.source.document import fetch_document  # noqa: PLC0415
 
-    try:
-        wheels.mkdir(parents=True, exist_ok=True)
-        with open_part(wheels / name) as held:
-            part = Path(held.name)
-            try:
-                fetch_document(
-                    spec.origin, held, limit=_LARGEST, settings=settings, progress=progress
-                )
-                held.flush()
-                held.seek(0)
-                sha256 = hashlib.file_digest(held, "sha256").hexdigest()
-                path = wheels / sha256[:16] / name
-                path.parent.mkdir(exist_ok=True)
-                part.replace(path)
-            finally:
-                with suppress(OSError):
-                    part.unlink(missing_ok=True)
-    except OSError as error:
-        raise CacheError(
-            f"the wheel cannot be stored in the cache: {error}",
-            where=str(wheels),
-            hint="free space or correct its permissions, or set VPATCH_CACHE_DIR",
-        ) from error
+    with new_wheel(wheels / name) as held:
+        fetch_document(spec.origin, held, limit=_LARGEST, settings=settings, progress=progress)
+        held.flush()
+        held.seek(0)
+        sha256 = hashlib.file_digest(held, "sha256").hexdigest()
+        path = wheels / sha256[:16] / name
+        path.parent.mkdir(exist_ok=True)
+        Path(held.name).replace(path)
     return path, sha256

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,7 +18,8 @@ from vpatch.source.release import no_digest
 from vpatch.util.scratch import open_part
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
+    from io import BufferedRandom
 
     from packaging.utils import BuildTag
 
@@ -126,25 +127,36 @@ def is_wheel(path: Path, sha256: str) -> bool:
         return False
 
 
-def _download(
-    chosen: Release, sha256: str, path: Path, settings: PipSettings, progress: Progress
-) -> None:
-    # Only where something is fetched.
-    from vpatch.source import network  # noqa: PLC0415
+@contextmanager
+def new_wheel(path: Path) -> Iterator[BufferedRandom]:
+    """Open a new file in the cache beside `path`; it goes at the end unless it was moved there.
 
+    Raises:
+        CacheError: it cannot be written.
+    """
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with open_part(path) as held:
-            part = Path(held.name)
             try:
-                network.download(chosen, part, sha256, settings=settings, progress=progress)
-                part.replace(path)
+                yield held
             finally:
                 with suppress(OSError):
-                    part.unlink(missing_ok=True)
+                    Path(held.name).unlink(missing_ok=True)
     except OSError as error:
         raise CacheError(
             f"the wheel cannot be stored in the cache: {error}",
             where=str(path),
             hint="free space or correct its permissions, or set VPATCH_CACHE_DIR",
         ) from error
+
+
+def _download(
+    chosen: Release, sha256: str, path: Path, settings: PipSettings, progress: Progress
+) -> None:
+    # Only where something is fetched.
+    from vpatch.source import network  # noqa: PLC0415
+
+    with new_wheel(path) as held:
+        part = Path(held.name)
+        network.download(chosen, part, sha256, settings=settings, progress=progress)
+        part.replace(path)
