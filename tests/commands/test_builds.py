@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import py_compile
+import sys
+
 import pytest
 
 from tests.commands.install import official
@@ -43,6 +46,20 @@ def test_the_states_of_an_environment_are_those_of_its_files(project, wheel):
     (site / ENGINE).write_bytes(SLOWER)
     _, decisions = states(project, "--vllm", "./venv", code=1)
     assert decisions == {"name-proj": "needed", "slow-mode": "conflict"}
+
+
+def test_bytecode_is_compared_by_the_python_that_would_run_it(project, wheel):
+    python = environment(project.folder / "venv")
+    site = install_wheel(python, wheel)
+    other = project.folder / "other.py"
+    other.write_bytes(SLOWER)
+    cached = str(site / "vllm" / "__pycache__" / f"engine.{sys.implementation.cache_tag}.pyc")
+    unchecked = py_compile.PycInvalidationMode.UNCHECKED_HASH
+    py_compile.compile(str(other), cached, invalidation_mode=unchecked)
+    run = project.run("status", "--vllm", f"env:{python}", code=1)
+    assert run.codes == ("engine.hidden-code",)
+    # Nothing runs for a folder: the docs say that its bytecode is not compared.
+    assert states(project, "--vllm", "./venv")[1] == of_release(project)
 
 
 def test_a_checkout_of_a_wheel(project, wheel):

