@@ -15,6 +15,7 @@ from vpatch.checkpoint.list_entry import Entry, Matching
 from vpatch.checkpoint.modules import FLOATS
 from vpatch.checkpoint.mtp import has_module, inner_name
 from vpatch.util.plural import counted, listed
+from vpatch.util.versions import ranges_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -182,15 +183,9 @@ def runs_in(since: str, gaps: tuple[Gap, ...]) -> str:
         for release in RELEASES
         if Version(release) >= Version(since) and not any(gap.has(release) for gap in gaps)
     ]
-    ranges: list[list[str]] = []
-    for release in runs:
-        before = RELEASES[RELEASES.index(release) - 1] if ranges else None
-        if ranges and ranges[-1][-1] == before:
-            ranges[-1].append(release)
-        else:
-            ranges.append([release])
-    words = [one[0] if len(one) == 1 else f"{one[0]} to {one[-1]}" for one in ranges]
-    if ranges and ranges[-1][-1] == RELEASES[-1]:
+    ranges = ranges_of(runs, RELEASES)
+    words = [first if first == last else f"{first} to {last}" for first, last in ranges]
+    if ranges and ranges[-1][1] == RELEASES[-1]:
         words[-1] = f"{ranges[-1][0]} or later"
     return " and ".join(words) or "none"
 

@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from itertools import groupby
+from typing import TYPE_CHECKING
 
 from packaging.version import Version
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Sequence
 
 LONGEST_VERSION = 100
 
@@ -38,3 +43,24 @@ def utc_time(text: str) -> datetime:
 def is_number(text: str, *, digits: int = 15) -> bool:
     """Whether `int` reads this text: a few ASCII digits, and not ² or a thousand of them."""
     return text.isascii() and text.isdigit() and len(text) <= digits
+
+
+def ranges_of(versions: Collection[str], among: Sequence[str]) -> list[tuple[str, str]]:
+    """Return the first and the last version of each run of neighbours, in order.
+
+    Args:
+        versions: the versions; those that are not in `among` are left out.
+        among: all versions that there are, in order.
+    """
+    ranges: list[tuple[str, str]] = []
+    for there, run in groupby(among, key=lambda version: version in versions):
+        if there:
+            first, *rest = run
+            ranges.append((first, rest[-1] if rest else first))
+    return ranges
+
+
+def describe_ranges(versions: Collection[str], among: Sequence[str]) -> str:
+    """Return the same as words, such as `0.20.0 to 0.22.1, 0.24.0`; empty for none."""
+    ranges = ranges_of(versions, among)
+    return ", ".join(first if first == last else f"{first} to {last}" for first, last in ranges)
