@@ -6,6 +6,7 @@ import re
 from pathlib import PurePosixPath
 from typing import Annotated, Literal
 
+from packaging.licenses import InvalidLicenseExpression, canonicalize_license_expression
 from packaging.requirements import InvalidRequirement, Requirement
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from packaging.utils import canonicalize_name
@@ -219,6 +220,15 @@ def _below(path: str) -> str:
     return path
 
 
+def _spdx(expression: str) -> str:
+    try:
+        return canonicalize_license_expression(expression)
+    except InvalidLicenseExpression as error:
+        raise ValueError(
+            f"not an SPDX licence expression, as 'Apache-2.0': {expression[:60]!r}"
+        ) from error
+
+
 class Hardware(Declared):
     engine: Literal["cpu", "cuda"]
     gpu: Annotated[str, AfterValidator(_regex)] | None = Field(
@@ -286,6 +296,9 @@ class PatchDeclaration(Declared):
     requires: tuple[PatchId, ...] = ()
     conflicts: tuple[PatchId, ...] = ()
     upstream: tuple[Upstream, ...] = ()
+    license: Annotated[Text, AfterValidator(_spdx)] | None = Field(
+        None, description="the licence of the change, as an SPDX expression such as Apache-2.0"
+    )
     resolves: tuple[Resolves, ...] = Field(
         (), description="the security advisories whose problem it cures"
     )

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 _T = TypeVar("_T")
 # What describes a patch, and does not change its effect.
-_TALK = {"proof", "proposal", "upstream", "not_for_upstream", "resolves"}
+_TALK = {"proof", "proposal", "upstream", "not_for_upstream", "resolves", "license"}
 
 
 def where_named(patch: Patch, key: str, other: str) -> str:

@@ -78,8 +78,8 @@ class Patch:
     """`digest` is `sha256:HEX` over what is declared and the files that its edits use, with names.
 
     Left out is what does not change what the patch does: `proof`, `proposal`, `upstream`,
-    `resolves`, tests, examples, notes and comments. So evidence lives on when a thread upstream is
-    closed.
+    `resolves`, `license`, tests, examples, notes and comments. So evidence lives on when a thread
+    upstream is closed.
     `shapes` is what shapes.json records, None where it is not there; `digest` leaves it out.
     """
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Annotated, Literal
 
+from packaging.version import Version
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
 from vpatch.errors import UsageError
@@ -120,6 +121,13 @@ class Shapes(_Recorded):
     """By release, then one entry for each behaviour test."""
     in_recipes: dict[str, dict[_Release, tuple[BehaviourInRecipe, ...]]] = {}
     """The same for what recipes make of releases, where the code is not that of the patch alone."""
+
+    def releases(self, tree: str) -> list[str]:
+        """Return the releases that have a known shape, in order."""
+        return sorted(
+            {release for known in self.shapes.get(tree, ()) for release in known.releases},
+            key=Version,
+        )
 
     def surroundings_in(
         self, tree: str, release: str, *, patched: bool = False

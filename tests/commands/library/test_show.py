@@ -62,9 +62,7 @@ def test_show_of_a_patch_that_is_not_there(project):
 
 def test_show_without_a_patch(project):
     assert project.run("show", code=2).err == (
-        "error: missing argument 'PATCH'\n"
-        "  next: write vpatch show [OPTIONS] PATCH; vpatch list shows what there is; "
-        "see vpatch show --help\n"
+        "error: name one patch\n  next: give one PATCH: vpatch list shows all\n"
     )
 
 

@@ -11,7 +11,7 @@ from vpatch.workspace import selection
 from vpatch.workspace.plans import planned
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
     from vpatch.planning.state import Change, Decision
     from vpatch.source.tree import Pin
@@ -32,30 +32,42 @@ class PatchEffect:
 
 
 def find_effects(
-    context: Context, patch_id: str, *, vllm: str | None, recipe: str | None
+    context: Context, patch_ids: Sequence[str], *, vllm: str | None, recipe: str | None
 ) -> list[PatchEffect]:
-    """Plan a patch, with those that it requires or with those of a recipe, and take its changes.
+    """Plan patches, with those that they require or with those of a recipe, and take their changes.
+
+    Args:
+        context: the library, and where sources are.
+        patch_ids: the patches; with a recipe, none for all of its patches.
+        vllm: a release or a folder; None for those of the recipe.
+        recipe: the recipe; None to plan the patches alone.
 
     Raises:
-        UsageError: the release, the recipe or the patch is not there, or the recipe does not take
-            the patch.
+        UsageError: the release, the recipe or a patch is not there, or the recipe does not take
+            a patch.
         VpatchError: the source cannot be read.
     """
-    patches = () if recipe else (patch_id,)
-    jobs = selection.resolve(selection.Request(vllm, recipe, patches=patches), context.library)
+    # One at a time without a recipe: a patch that another one of them excludes is shown as well.
+    groups = [()] if recipe else [(patch_id,) for patch_id in patch_ids]
     effects: list[PatchEffect] = []
-    for job in jobs:
-        if patch_id not in {patch.id for patch in job.patches}:
-            continue
-        with context.tree(job.spec, job.expected_digest) as tree:
-            plan = planned(context, job.patches, tree, to_write=True)
-        decision = next(one for one in plan.decisions if one.patch.id == patch_id)
-        diff = b"".join(_diff(decision.changes))
-        effects.append(PatchEffect(plan.pin, decision, job.recipe, diff))
-    if not effects:
+    for group in groups:
+        jobs = selection.resolve(selection.Request(vllm, recipe, patches=group), context.library)
+        for job in jobs:
+            wanted = set(group or patch_ids or (patch.id for patch in job.patches))
+            if wanted.isdisjoint(patch.id for patch in job.patches):
+                continue
+            with context.tree(job.spec, job.expected_digest) as tree:
+                plan = planned(context, job.patches, tree, to_write=True)
+            effects += [
+                PatchEffect(plan.pin, one, job.recipe, b"".join(_diff(one.changes)))
+                for one in plan.decisions
+                if one.patch.id in wanted
+            ]
+    absent = sorted({*patch_ids} - {one.decision.patch.id for one in effects})
+    if absent:
         raise UsageError(
-            f"the recipe {recipe} does not take {patch_id}",
-            hint=f"give --vllm VERSION, or add {patch_id} to the recipe",
+            f"the recipe {recipe} does not take {', '.join(absent)}",
+            hint=f"give --vllm VERSION, or add {', '.join(absent)} to the recipe",
             code="library.not-in-recipe",
         )
     return effects
