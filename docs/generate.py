@@ -6,6 +6,7 @@
 - json-keys.md: what each command prints with `--json`, from the models of its result.
 - fixtures.md: what the modules for behaviour tests offer, from their `__all__` and docstrings. What
   is above the mark is written by hand.
+- patches.md: the patches of the library, from patch.yaml and shapes.json.
 - known-issues.md: the entries of known-issues/, and known-issues-schema.json: their form.
 
 tests/test_docs.py compares the pages with what this makes.
@@ -17,12 +18,14 @@ import ast
 import json
 import re
 import sys
+from functools import partial
 from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
+from docs.patches_page import patches_page, thread_link
 from tests.error_codes import meanings, raised
 from vpatch.engine import PAYLOAD
 from vpatch.logs.known_issues import KnownIssue, known_issues
@@ -233,7 +236,7 @@ def issues_page() -> str:
     """All known issues."""
     lines = [_ISSUES, MARK]
     for issue in known_issues():
-        threads = ", ".join(_thread(one) for one in issue.thread)
+        threads = ", ".join(thread_link(one) for one in issue.thread)
         lines += [
             "",
             f"## `{issue.id}`",
@@ -247,7 +250,7 @@ def issues_page() -> str:
         ]
         lines += [f"- Meaning: {issue.meaning}.", f"- Do: {issue.do}.", f"- Reported in: {threads}"]
         if issue.fix:
-            lines.append(f"- Pull requests: {', '.join(_thread(one) for one in issue.fix)}")
+            lines.append(f"- Pull requests: {', '.join(thread_link(one) for one in issue.fix)}")
         if issue.code is not None and issue.code.fixes:
             releases = (
                 issue.code.releases if issue.fixed_somewhere else "none of those that were read"
@@ -258,11 +261,6 @@ def issues_page() -> str:
         if not issue.alone:
             lines.append("- The message has other causes too.")
     return "\n".join(lines) + "\n"
-
-
-def _thread(name: str) -> str:
-    repository, _, number = name.partition("#")
-    return f"[{name}](https://github.com/{repository}/issues/{number})"
 
 
 def issues_schema() -> str:
@@ -277,6 +275,7 @@ PAGES = {
     "json-keys.md": json_page,
     "known-issues.md": issues_page,
     "known-issues-schema.json": issues_schema,
+    "patches.md": partial(patches_page, MARK),
 }
 
 

@@ -616,7 +616,7 @@ def test_each_fixture_is_on_its_page_and_nothing_else():
 @pytest.mark.parametrize(
     "name",
     [
-        *("errors.md", "fixtures.md", "json-keys.md"),
+        *("errors.md", "fixtures.md", "json-keys.md", "patches.md"),
         *("known-issues.md", "known-issues-schema.json"),
     ],
 )
