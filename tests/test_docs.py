@@ -351,6 +351,7 @@ def test_every_key_of_a_recipe_is_named_on_the_page_of_its_part():
     definitions = found.pop("$defs")
     own = keys_of(found)
     shared = {"Smoke", "CellSettings", "Cells", "Model", "Needs", "Imports", "Sampling", "Timeouts"}
+    shared |= {"RepeatedPrompt"}
     bench = {"Bench", "BenchCells", "Shape"}
     other = set(definitions) - shared - bench
     assert other == {"ImageDeclaration", "MatrixDeclaration", "PinDeclaration"}

@@ -98,7 +98,7 @@ def test_threshold_that_is_refused(typed):
         ({}, "give either synthetic or checkpoint"),
         ({"synthetic": "all", "checkpoint": "x/y"}, "give either synthetic or checkpoint"),
         ({"synthetic": "all", "revision": "main"}, "a synthetic model has no revision"),
-        ({"synthetic": "half"}, "'all', 'none', 'first', 'most' or 'deepseek-v4'"),
+        ({"synthetic": "half"}, "'first', 'most', 'quantised-trunk' or 'deepseek-v4'"),
         ({"checkpoint": ""}, "at least 1 character"),
     ],
 )

@@ -13,10 +13,12 @@ from pathlib import Path
 
 import psutil
 import pytest
+from ruamel.yaml import YAML
 
 from tests.documents import shown
 from tests.waiting import LIMIT, until
 from vpatch.engine.environment import managed_folders
+from vpatch.library.catalog import installed
 from vpatch.source.cache import default_cache_folder
 
 PLANTED = """
@@ -47,6 +49,32 @@ remove-when: never
 edits:
   - insert: return None
     at-start-of: "def create_speculative_config(...): ..."
+"""
+EDGES = """
+id: edges
+title: "[Misc] Plant faults at the edges of speculative decoding"
+why: A test of what finds them.
+symptoms: [none]
+needed-in: {vllm: ">=0.23.0,<0.24"}
+concerns: {text: "class GPUModelRunner"}
+remove-when: never
+edits:
+  - add-file: vllm/edges.py
+    from: edges.py
+  - insert: |
+      from vllm.edges import planted
+      planted(self)
+    before: "if self.execute_model_state is not None: ..."
+  - insert: |
+      from vllm.edges import FAULT
+      enable_caching = enable_caching and FAULT != "no cache"
+    before: self.enable_caching = enable_caching
+    within: KVCacheManager.__init__
+  - insert: |
+      from vllm.edges import FAULT
+      prefix = "" if FAULT == "no prefix" else prefix
+    before: self.token_layernorm = RMSNorm(...)
+    files: vllm/model_executor/models/mimo_mtp.py
 """
 RECIPE = """
 vllm: 0.23.0
@@ -301,3 +329,40 @@ def test_ctrl_c(project, tmp_path):
     assert err.endswith("interrupted; nothing was left half done\n")
     assert list((project.folder / "evidence").iterdir()) == []
     assert os.listdir(tmp_path / "rooms") == []  # noqa: PTH208
+
+
+def test_the_plan_of_edges_finds_the_faults_that_it_is_for(project):
+    """A cell of each row of the library's plan, with the fault that this row is for."""
+    folder = project.folder
+    (folder / "patches" / "edges").mkdir()
+    (folder / "patches" / "edges" / "patch.yaml").write_text(EDGES)
+    code = Path(__file__).with_name("edges.py").read_text()
+    (folder / "patches" / "edges" / "edges.py").write_text(code)
+    recipe = YAML(typ="safe").load(installed("recipes") / "mtp-edges.yaml")
+    mixed, cached, limit, quantised = recipe["smoke"]["cells"]
+    faults = {
+        "late": (mixed, 3, {"as arithmetic predicts", "late-acceptance >= 0.9"}),
+        "mixed": (mixed, 4, {"as arithmetic predicts"}),
+        "resumed": (mixed, 2, {"as arithmetic predicts", "late-acceptance >= 0.9"}),
+        "no cache": (cached, 3, {"cached-tokens >= 128"}),
+        "limit": (limit, 4, {"runs"}),
+        "no prefix": (quantised, 3, {"runs"}),
+    }
+    recipe["patches"] = ["cpu-spec-decode-fp64-gumbel", "edges"]
+    recipe["smoke"]["cells"] = [
+        {**row, "k": [k], "environment": {"PLANTED": fault}}
+        for fault, (row, k, _) in faults.items()
+    ]
+    # JSON is YAML.
+    (folder / "recipes" / "vllm-0.23.yaml").write_text(json.dumps(recipe))
+    record = smoke(folder, "--name", "one", code=1)
+    failed = {
+        cell["environment"]["PLANTED"]: {
+            check["name"] for check in cell["checks"] if check["verdict"] == "fail"
+        }
+        for cell in record["cells"]
+    }
+    for fault, (_, _, names) in faults.items():
+        assert failed[fault] >= names, fault
+        # What a crash takes along was not seen.
+        assert failed[fault] == names or names == {"runs"}, fault

@@ -13,6 +13,9 @@ from vpatch.declare.yamlfile import Declared
 Figure = Literal[
     "acceptance-rate",
     "acceptance-length",
+    "late-acceptance",
+    "preemptions",
+    "cached-tokens",
     "tokens-per-second",
     "speed-up",
     "load-seconds",
@@ -40,7 +43,22 @@ def _as_json(value: Any) -> Any:
 
 # They are recorded, and travel to where the engine runs.
 Flags = dict[Text, Annotated[Any, AfterValidator(_as_json)]]
-Prompt = Text | Annotated[tuple[Annotated[int, Field(ge=0)], ...], Field(min_length=2)]
+_Tokens = Annotated[tuple[Annotated[int, Field(ge=0)], ...], Field(min_length=2)]
+
+
+class RepeatedPrompt(Declared):
+    """A long prompt: some tokens again and again. It ends with the last of them."""
+
+    repeat: _Tokens
+    length: int = Field(ge=2, le=1_000_000, description="the number of tokens of the prompt")
+
+    def tokens(self) -> tuple[int, ...]:
+        """Return the tokens; the first repetition is cut short, so that the end is the same."""
+        times = -(-self.length // len(self.repeat))
+        return (self.repeat * times)[-self.length :]
+
+
+Prompt = Text | _Tokens | RepeatedPrompt
 
 
 class Needs(Declared):
@@ -66,8 +84,10 @@ class Needs(Declared):
 class Model(Declared):
     """A checkpoint: a synthetic one, made on the spot, or one of somebody's."""
 
-    synthetic: Literal["all", "none", "first", "most", "deepseek-v4"] | None = Field(
-        None, description="which drafts are accepted by construction, or the shape of a model"
+    synthetic: Literal["all", "none", "first", "most", "quantised-trunk", "deepseek-v4"] | None = (
+        Field(
+            None, description="which drafts are accepted by construction, or the shape of a model"
+        )
     )
     checkpoint: Text | None = Field(None, description="a folder, or an id of the Hugging Face hub")
     revision: Text | None = Field(None, description="of the id: a commit, a tag or a branch")

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import requests
 from urllib3.exceptions import ReadTimeoutError
 
-from vpatch.harness.measured import Output, counters_from
+from vpatch.harness.measured import CACHED, PREEMPTIONS, Output, counters_from
 from vpatch.util.limited import LimitedAdapter
 from vpatch.util.untrusted import MEGABYTE
 
@@ -44,7 +44,6 @@ _POLL_SECONDS = 0.3
 # A token takes 300 bytes of a stream, so this is for a million of them.
 _LARGEST = 300 * MEGABYTE
 _GENERATED = "vllm:generation_tokens_total"
-_CACHED = "vllm:prefix_cache_hits_total"
 _BY_POSITION = "vllm:spec_decode_num_accepted_tokens_per_pos"
 
 
@@ -57,11 +56,15 @@ class TooLongError(Exception):
 
 
 class Tally(NamedTuple):
-    """What vLLM itself counts: tokens that it made, drafts, and those of prompts from its cache."""
+    """What vLLM itself counts: tokens that it made, drafts, and those of prompts from its cache.
+
+    `preemptions` counts requests that had to wait and begin again.
+    """
 
     generated: int
     counters: Counters
     cached: int
+    preemptions: int
 
 
 @dataclass(frozen=True)
@@ -133,20 +136,18 @@ class Client:
 
     def _counters(self) -> Tally:
         totals = defaultdict[str, float](float)
-        generated, cached, positions = 0.0, 0.0, defaultdict[int, float](float)
+        generated, positions = 0.0, defaultdict[int, float](float)
         for sample in self._samples():
             name = sample.name.removesuffix("_total")
             if sample.name == _GENERATED:
                 generated += sample.value
-            elif sample.name == _CACHED:
-                cached += sample.value
             elif name == _BY_POSITION and name != sample.name:
                 positions[int(sample.labels["position"])] += sample.value
             elif name != sample.name:
                 totals[name] += sample.value
         by_position = [positions[position] for position in sorted(positions)]
         counters = counters_from({**totals, _BY_POSITION: by_position})
-        return Tally(int(generated), counters, int(cached))
+        return Tally(int(generated), counters, int(totals[CACHED]), int(totals[PREEMPTIONS]))
 
     def counters_after(self, generated: int, seconds: float) -> Tally:
         """Return `counters` once that many tokens were made, or after so long in any case.

@@ -9,6 +9,8 @@ from typing import Literal
 from vpatch.harness.predict import Counters
 
 _PREFIX = "vllm:spec_decode_num_"
+PREEMPTIONS = "vllm:num_preemptions"
+CACHED = "vllm:prefix_cache_hits"
 
 
 @dataclass(frozen=True)
@@ -64,13 +66,17 @@ class Output:
 class Pass:
     """Some requests; `asked` has the number of the prompt of each, and `outputs` what came of it.
 
-    `seconds` are from the first of them to the end of the last.
+    `seconds` are from the first of them to the end of the last. `preemptions` counts how often a
+    request had to wait and begin again, and `cached_tokens` those of prompts that came from the
+    prefix cache.
     """
 
     asked: tuple[int, ...]
     seconds: float
     outputs: tuple[Output, ...]
     counters: Counters
+    preemptions: int = 0
+    cached_tokens: int = 0
 
 
 @dataclass(frozen=True)

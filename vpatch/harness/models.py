@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 _SCRIPTS = {"deepseek-v4": "tiny_deepseek_v4.py"}
 # Of a shape that has no choice of it, all drafts are accepted.
-_ACCEPTANCE = {"deepseek-v4": "all"}
+_ACCEPTANCE = {"deepseek-v4": "all", "quantised-trunk": "all"}
 _MAKING_SECONDS = 600.0
 # What standard plans start a tiny model with. Without dynamo, which compiles a sampler, a start on
 # a CPU takes half the time.

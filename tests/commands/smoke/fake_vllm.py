@@ -88,6 +88,12 @@ class LLM:
     def get_metrics(self):
         prefix = "vllm:spec_decode_num_"
         found = [SimpleNamespace(name="vllm:generation_tokens", value=7)]
+        # Three more at each look: in the first pass, and in each later one.
+        self.looks = getattr(self, "looks", 0) + 1
+        found += [
+            SimpleNamespace(name="vllm:num_preemptions", value=3 * self.looks),
+            SimpleNamespace(name="vllm:prefix_cache_hits", value=128 * self.looks),
+        ]
         if self.k:
             found += [
                 SimpleNamespace(name=prefix + name, value=value)
@@ -143,6 +149,8 @@ def metrics():
     yield f'vllm:generation_tokens_total{{engine="0"}} {float(GENERATED[0])}'
     yield "# TYPE vllm:prefix_cache_hits_total counter"
     yield f'vllm:prefix_cache_hits_total{{engine="0"}} {float(CACHED[0])}'
+    yield "# TYPE vllm:num_preemptions_total counter"
+    yield f'vllm:num_preemptions_total{{engine="0"}} {float(GENERATED[0] // 8)}'
     if K:
         for name in ("drafts", "draft_tokens", "accepted_tokens"):
             yield f"# TYPE vllm:spec_decode_num_{name}_total counter"

@@ -22,6 +22,11 @@ def test_what_nobody_says():
     assert cell.prompts == ("Say <003>", (5, 17))
 
 
+def test_a_long_prompt_ends_with_the_last_of_its_tokens():
+    prompts = {"p": ({"repeat": (5, 17, 40), "length": 8}, {"repeat": (5, 17), "length": 2})}
+    assert only(prompts=prompts).prompts == ((17, 40, 5, 17, 40, 5, 17, 40), (5, 17))
+
+
 def test_both_modes_of_each_k_and_k_0_first():
     found = cells_of(smoke_of({"k": (3, 0, 1)}, {"k": (2,), "modes": ("server",)}))
     assert [(c.row, c.mode, c.k) for c in found] == [

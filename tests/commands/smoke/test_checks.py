@@ -399,6 +399,109 @@ def test_acceptance_in_figures():
     assert (found.verdict, found.reason) == ("not run", "nothing is drafted with k=0")
 
 
+def halves(first, later, **keys):
+    """A long answer: what was counted in its first half, and what in its second."""
+    cell = cell_of(2, long_tokens=200, **keys)
+    measured = measured_of(cell)
+    half, long = (pass_of(cell, (0,), count=count) for count in (100, 200))
+    half = replace(half, counters=first)
+    long = replace(long, counters=first + later)
+    return cell, replace(measured, passes={**measured.passes, "half": half, "long": long})
+
+
+def counted_as(drafts, accepted):
+    return Counters(drafts, 2 * drafts, accepted, (accepted, 0))
+
+
+@pytest.mark.parametrize(
+    ("first", "later", "expected"),
+    [
+        ((40, 60), (40, 60), ("pass", "0.750, then 0.750", "")),
+        ((40, 60), (40, 30), ("pass", "0.750, then 0.375", "")),
+        (
+            (40, 60),
+            (40, 29),
+            ("fail", "0.750, then 0.362", "acceptance falls along the long answer"),
+        ),
+        # Nothing to lose.
+        ((40, 0), (40, 0), ("pass", "0.000, then 0.000", "")),
+        (
+            (40, 60),
+            (15, 0),
+            (
+                "not run",
+                "0.750, then 0.000",
+                "a half of the long answer has fewer than 16 drafts",
+            ),
+        ),
+    ],
+)
+def test_late_acceptance(first, later, expected):
+    cell, measured = halves(counted_as(*first), counted_as(*later))
+    assert seen("late acceptance", cell, measured) == expected
+
+
+def test_a_threshold_of_late_acceptance_takes_the_place_of_the_check():
+    cell, measured = halves(
+        counted_as(40, 60), counted_as(40, 15), checks={"late-acceptance": ">= 0.25"}
+    )
+    assert seen("late acceptance", cell, measured)[0] == "pass"
+    assert seen("late-acceptance >= 0.25", cell, measured) == ("pass", "0.250", "")
+    stricter = replace(cell, checks={"late-acceptance": ">= 0.5"})
+    assert seen("late-acceptance >= 0.5", stricter, measured)[0] == "fail"
+
+
+def test_late_acceptance_of_what_did_not_come_so_far():
+    cell = cell_of(2, long_tokens=200)
+    assert seen("late acceptance", cell) == ("not run", "", "it did not come so far")
+
+
+def test_preemptions_and_cached_tokens():
+    cell = cell_of(checks={"preemptions": ">= 3", "cached-tokens": ">= 128"})
+    measured = measured_of(cell)
+    one = replace(measured.passes["prompts"], preemptions=2, cached_tokens=128)
+    passes = {"prompts": one, "long": replace(one, preemptions=1, cached_tokens=0)}
+    measured = replace(measured, passes=passes)
+    assert seen("preemptions >= 3", cell, measured) == ("pass", "3.000", "")
+    assert seen("cached-tokens >= 128", cell, measured) == ("pass", "128.000", "")
+    assert seen("preemptions >= 3", cell)[0] == "fail"
+
+
+# Two prompts of 32 tokens with k = 2: 11 drafts each.
+@pytest.mark.parametrize(
+    ("preemptions", "drafts", "accepted", "verdict"),
+    [(0, 21, 42, "fail"), (1, 21, 42, "pass"), (1, 24, 44, "pass"), (1, 19, 38, "fail")],
+)
+def test_a_preemption_may_cost_drafts_and_no_more(preemptions, drafts, accepted, verdict):
+    cell = cell_of(2)
+    counters = Counters(drafts, 2 * drafts, accepted, (accepted // 2, accepted // 2))
+    measured = with_counters(measured_of(cell), counters)
+    one = replace(measured.passes["prompts"], preemptions=preemptions)
+    measured = replace(measured, passes={"prompts": one})
+    assert seen("as arithmetic predicts", cell, measured, acceptance="all")[0] == verdict
+
+
+@pytest.mark.parametrize(
+    ("limit", "verdict"),
+    [(None, "fail"), (512, "fail"), (37, "fail"), (36, "pass"), (34, "pass")],
+)
+def test_the_last_steps_before_the_longest_length_may_draft_less(limit, verdict):
+    """A prompt of 2 tokens and an answer of 32."""
+    cell = cell_of(2, flags={} if limit is None else {"max-model-len": limit})
+    fewer = Counters(22, 42, 42, (22, 20))
+    measured = with_counters(measured_of(cell), fewer)
+    assert seen("speculation", cell, measured)[0] == verdict
+    assert seen("as arithmetic predicts", cell, measured, acceptance="all")[0] == verdict
+
+
+def test_a_text_has_no_more_tokens_than_bytes():
+    cell = cell_of(2, prompts=("<003>", "<009>"), flags={"max-model-len": 40})
+    measured = with_counters(measured_of(cell), Counters(22, 42, 42, (22, 20)))
+    assert seen("speculation", cell, measured)[0] == "fail"
+    longer = replace(cell, prompts=("aaa<003>", "aaa<009>"))
+    assert seen("speculation", longer, measured)[0] == "pass"
+
+
 def served(cell=None, **keys):
     measured = measured_of(cell or cell_of(mode="server"))
     return replace(measured, server=replace(measured.server, **keys))

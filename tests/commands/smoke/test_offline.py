@@ -44,6 +44,11 @@ def test_what_is_seen_of_a_cell_that_works(offline, tmp_path):
     assert prompts.counters == Counters(6, 12, 12, (6, 6))
     assert (long.asked, long.outputs[0].count) == ((0,), 20)
     assert long.counters == Counters(7, 14, 14, (7, 7))
+    half = found.passes["half"]
+    assert (half.asked, half.outputs[0].count) == ((0,), 10)
+    assert half.counters == Counters(3, 6, 6, (3, 3))
+    assert list(found.passes) == ["prompts", "half", "long"]
+    assert {(one.preemptions, one.cached_tokens) for one in found.passes.values()} == {(3, 128)}
     assert prompts.seconds > 0
     assert found.load_seconds > 0
     assert "flags [('max_model_len', 64), ('tensor_parallel_size', 1)]" in (
@@ -56,6 +61,10 @@ def test_without_speculation(offline):
     assert found.speculative is None
     assert found.passes["prompts"].counters == Counters()
     assert list(found.passes) == ["prompts"]
+
+
+def test_without_speculation_a_long_answer_is_made_once(offline):
+    assert list(offline(k=0, long_tokens=20).passes) == ["prompts", "long"]
 
 
 def test_speculation_that_is_switched_off_is_told(offline):

@@ -27,6 +27,7 @@ WEIGHTS = {
     "none": "3498421fcd0f55b4",
     "first": "96ab471d1e7e943c",
     "most": "84df484fa2f87a25",
+    "quantised-trunk": "354b4050b85ff601",
 }
 SHOWN = "/tmp/tiny"  # noqa: S108 - the reader's folder
 FILES = ["config.json", "model.safetensors", "tokenizer.json", "tokenizer_config.json"]

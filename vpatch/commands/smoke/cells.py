@@ -7,7 +7,15 @@ from collections.abc import Mapping  # noqa: TC003 - pydantic reads the annotati
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from vpatch.declare.smoke import Cells, CellSettings, Mode, Needs, Sampling, Timeouts
+from vpatch.declare.smoke import (
+    Cells,
+    CellSettings,
+    Mode,
+    Needs,
+    RepeatedPrompt,
+    Sampling,
+    Timeouts,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -114,8 +122,9 @@ def _row(smoke: Smoke, row: int, cells: Cells) -> Iterator[Cell]:
                 values[name] = values[name].model_copy(update=further)
             else:
                 values[name] = value
-    modes, prompts = values.pop("modes"), smoke.prompts[values.pop("prompts")]
+    modes, declared = values.pop("modes"), smoke.prompts[values.pop("prompts")]
+    prompts = [one.tokens() if isinstance(one, RepeatedPrompt) else one for one in declared]
     # k = 0 first, whatever the order: it is what the others are compared with.
     for mode in modes:
         for k in sorted(cells.k):
-            yield Cell(row=row, model=cells.model, mode=mode, k=k, prompts=prompts, **values)
+            yield Cell(row=row, model=cells.model, mode=mode, k=k, prompts=tuple(prompts), **values)

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from statistics import median
 from typing import TYPE_CHECKING, Literal
 
+from vpatch.commands.smoke.arithmetic import other_counters, other_tokens, tolerated_steps
 from vpatch.commands.smoke.repeats import Repeats, repeats
-from vpatch.engine.payload.tiny_tokens import word
 from vpatch.evidence import smoke_report
-from vpatch.harness.predict import Counters, counters_of, last_token, tokens_after
+from vpatch.harness.predict import Counters
 from vpatch.util.plural import counted
 
 if TYPE_CHECKING:
@@ -26,6 +26,9 @@ _GIB = 2**30
 _LOOPING = 0.5
 _MEDIAN_OF = 3
 _TOO_SHORT = 16
+# Chance does not halve what is accepted of so many drafts.
+_COLLAPSE = 0.5
+_FEWEST_DRAFTS = 16
 _COMPARISONS = {
     ">=": operator.ge,
     "<=": operator.le,
@@ -81,6 +84,7 @@ def judge(cell: Cell, measured: Measured, against: Baseline) -> list[Check]:
     if against.acceptance is not None:
         checks += [_by_construction(cell, measured, against.acceptance)]
     checks += [_repeats(cell, measured), _acceptance(cell, measured)]
+    checks += list(_course(cell, measured))
     checks += list(_server(cell, measured))
     checks += [_left_behind(measured), _memory(measured)]
     return [*checks, _speed(cell, against), *_claims(cell, measured, against)]
@@ -141,15 +145,18 @@ def _wrong_speculation(cell: Cell, measured: Measured) -> str | None:
         return f"the engine runs {config['method']} with k={config['k']}"
     if counters.drafts == 0:
         return None if measured.fault else "nothing was drafted"
-    each = counters.draft_tokens / counters.drafts
-    return None if each == cell.k else f"{each:.2f} tokens a step are drafted"
+    missing = counters.drafts * cell.k - counters.draft_tokens
+    # The steps before a request reaches the longest length draft no more than fits.
+    if 0 <= missing <= cell.k * sum(tolerated_steps(cell, one) for one in measured.passes.values()):
+        return None
+    return f"{counters.draft_tokens / counters.drafts:.2f} tokens a step are drafted"
 
 
 def _tokens(cell: Cell, measured: Measured) -> Check:
     name = "tokens"
     if not measured.passes:
         return Check(name, "not run", reason="it did not come so far")
-    wanted = {"warm-up": 2, "long": cell.long_tokens}
+    wanted = {"warm-up": 2, "half": cell.long_tokens // 2, "long": cell.long_tokens}
     short = []
     for label, one in measured.passes.items():
         least = wanted.get(label, cell.max_tokens) if cell.sampling.ignore_eos else 1
@@ -209,18 +216,11 @@ def _by_construction(cell: Cell, measured: Measured, acceptance: str) -> Check:
     if not measured.passes:
         return Check(name, "not run", reason="it made no output")
     for label, one in measured.passes.items():
-        expected = Counters()
-        for number, output in zip(one.asked, one.outputs, strict=True):
-            last = last_token(cell.prompts[number])
-            expected += counters_of(acceptance, last, output.count, cell.k)
-            wanted = tokens_after(last, output.count)
-            if output.tokens is None:
-                same = output.text == "".join(map(word, wanted))
-            else:
-                same = list(output.tokens) == wanted
-            if not same:
-                return Check(name, "fail", reason=f"{label}: prompt {number} has other tokens")
-        if one.counters != expected:
+        number = other_tokens(cell, one)
+        if number is not None:
+            return Check(name, "fail", reason=f"{label}: prompt {number} has other tokens")
+        expected = other_counters(cell, one, acceptance)
+        if expected is not None:
             reason = f"{label}: vLLM counts {_in_short(one.counters)}, not {_in_short(expected)}"
             return Check(name, "fail", _in_short(one.counters), reason)
     return Check(name, "pass", _in_short(total(measured)))
@@ -261,6 +261,40 @@ def _acceptance(cell: Cell, measured: Measured) -> Check:
     if counters.accepted == 0 and "speed-up" in cell.checks:
         return Check(name, "fail", figure, "nothing is accepted, where a speed-up is claimed")
     return Check(name, "pass", figure)
+
+
+def _course(cell: Cell, measured: Measured) -> Iterator[Check]:
+    """Whether drafts are accepted as often at the end of a long answer as at its beginning."""
+    if cell.k == 0 or not cell.long_tokens or cell.mode == "server":
+        return
+    name = "late acceptance"
+    half, later = measured.passes.get("half"), _later(measured)
+    if half is None or later is None:
+        yield Check(name, "not run", reason="it did not come so far")
+        return
+    figure = f"{half.counters.rate or 0:.3f}, then {later.rate or 0:.3f}"
+    ratio = _late_acceptance(measured)
+    if min(half.counters.drafts, later.drafts) < _FEWEST_DRAFTS:
+        reason = f"a half of the long answer has fewer than {_FEWEST_DRAFTS} drafts"
+        yield Check(name, "not run", figure, reason)
+    elif ratio is not None and ratio < _COLLAPSE and "late-acceptance" not in cell.checks:
+        yield Check(name, "fail", figure, "acceptance falls along the long answer")
+    else:
+        yield Check(name, "pass", figure)
+
+
+def _later(measured: Measured) -> Counters | None:
+    """What was counted in the second half of the long answer."""
+    half, whole = measured.passes.get("half"), measured.passes.get("long")
+    return whole.counters - half.counters if half and whole else None
+
+
+def _late_acceptance(measured: Measured) -> float | None:
+    """The acceptance rate of the second half of the long answer, by that of the first half."""
+    half, later = measured.passes.get("half"), _later(measured)
+    if half is None or later is None or not half.counters.rate or later.rate is None:
+        return None
+    return later.rate / half.counters.rate
 
 
 def _server(cell: Cell, measured: Measured) -> Iterator[Check]:
@@ -366,6 +400,9 @@ def _figures(cell: Cell, measured: Measured, against: Baseline) -> dict[str, flo
     values: dict[str, float | None] = {
         "acceptance-rate": counters.rate,
         "acceptance-length": counters.length,
+        "late-acceptance": _late_acceptance(measured),
+        "preemptions": float(sum(one.preemptions for one in measured.passes.values())),
+        "cached-tokens": float(sum(one.cached_tokens for one in measured.passes.values())),
         "tokens-per-second": median(against.speeds) if against.speeds else None,
         "speed-up": _speed_up(cell, against),
         "load-seconds": measured.load_seconds,

@@ -9,7 +9,15 @@ from typing import TYPE_CHECKING, Any
 
 from vpatch.engine import PAYLOAD
 from vpatch.harness.faults import fault, start_hangs
-from vpatch.harness.measured import Fault, Measured, Output, Pass, counters_from
+from vpatch.harness.measured import (
+    CACHED,
+    PREEMPTIONS,
+    Fault,
+    Measured,
+    Output,
+    Pass,
+    counters_from,
+)
 from vpatch.harness.memory import watched_memory
 
 if TYPE_CHECKING:
@@ -51,6 +59,8 @@ class _Seen:
                         for o in event["outputs"]
                     ),
                     counters_from(event["counters"]),
+                    int(event["counters"].get(PREEMPTIONS, 0)),
+                    int(event["counters"].get(CACHED, 0)),
                 )
             case "done":
                 self.done = True

@@ -211,7 +211,14 @@ class _ServerSession:
         wanted = before.generated + sum(output.count for output in outputs)
         after = self.client.counters_after(wanted, _COUNTED_SECONDS)
         self.generated += after.generated - before.generated
-        self.passes[name] = Pass(tuple(asked), seconds, outputs, after.counters - before.counters)
+        self.passes[name] = Pass(
+            tuple(asked),
+            seconds,
+            outputs,
+            after.counters - before.counters,
+            after.preemptions - before.preemptions,
+            after.cached - before.cached,
+        )
         self.problems[name] = ()
 
     def _timeout(self) -> float:

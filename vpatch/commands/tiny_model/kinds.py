@@ -49,6 +49,7 @@ KINDS = {
     "none": Kind("the same, but no draft is accepted"),
     "first": Kind("the same, but only the first draft of a step is accepted"),
     "most": Kind("the same, but a draft is accepted after 6 of 8 tokens"),
+    "quantised-trunk": Kind("the first, with INT4 layers below a BF16 MTP head"),
     "deepseek-v4": Kind(
         "a quantised DeepSeek-V4 of three layers, with a BF16 MTP block",
         # As the recipe has them.

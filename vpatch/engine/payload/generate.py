@@ -8,7 +8,8 @@ It runs inside an engine's Python, where vpatch is not. JOB is a JSON file:
 - engine: keyword arguments of `vllm.LLM`
 - prompts: texts or lists of token ids; the first of them is also made long
 - sampling: keyword arguments of `vllm.SamplingParams`
-- max_tokens, long_tokens: how many tokens to make; 0 for nothing long
+- max_tokens, long_tokens: how many tokens to make; 0 for nothing long. What is long is made twice
+  where there are drafts, at first half of it: so one sees how acceptance goes on
 
 Whoever watches knows by each line that it goes on, and by a missing one that it hangs.
 """
@@ -25,6 +26,7 @@ from digests import digests_of
 
 # A line for each token would be more writing than generating.
 _BEAT_SECONDS = 0.5
+_COUNTED = ("vllm:spec_decode", "vllm:num_preemptions", "vllm:prefix_cache_hits")
 
 
 def main() -> None:
@@ -53,6 +55,8 @@ def _generate(job: dict[str, Any], tell: Any) -> None:
     sampling = vllm.SamplingParams(**job["sampling"] | {"max_tokens": 2})
     _pass(llm, job["prompts"], sampling)
     passes = [("prompts", list(range(len(job["prompts"]))), job["max_tokens"])]
+    if job["long_tokens"] and speculation:
+        passes.append(("half", [0], job["long_tokens"] // 2))
     if job["long_tokens"]:
         passes.append(("long", [0], job["long_tokens"]))
     for name, asked, tokens in passes:
@@ -101,8 +105,8 @@ def _beat_each_step(engine: Any, tell: Any) -> None:
 
 
 def _counters(llm: Any) -> dict[str, float | list[float]]:
-    """Return vLLM's own counters of speculative decoding; those of vectors are lists."""
-    metrics = [one for one in llm.get_metrics() if one.name.startswith("vllm:spec_decode")]
+    """Return vLLM's own counters; those of vectors are lists."""
+    metrics = [one for one in llm.get_metrics() if one.name.startswith(_COUNTED)]
     return {one.name: list(one.values) if hasattr(one, "values") else one.value for one in metrics}
 
 

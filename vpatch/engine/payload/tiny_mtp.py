@@ -34,7 +34,38 @@ _LENGTH = 4096
 _TOKENIZER = "Qwen2Tokenizer"
 
 
-def write_checkpoint(folder: Path, *, acceptance: str = "all", gap: float | None = None) -> Path:
+_GROUP = 128
+_NIBBLES = 8
+# Eight nibbles of 8, which is the zero of a symmetric INT4.
+_ZEROS = -0x77777778
+_QUANTISATION = {
+    "quant_method": "compressed-tensors",
+    "format": "pack-quantized",
+    "quantization_status": "compressed",
+    "config_groups": {
+        "group_0": {
+            "targets": ["Linear"],
+            "weights": {
+                "num_bits": 4,
+                "type": "int",
+                "symmetric": True,
+                "strategy": "group",
+                "group_size": _GROUP,
+            },
+        }
+    },
+    # The names of the checkpoint, and the layer that vLLM makes of the MTP head.
+    "ignore": ["lm_head", "re:.*mtp_layers.*", f"re:model[.]layers[.]{_LAYERS}[.].*"],
+}
+
+
+def write_checkpoint(
+    folder: Path,
+    *,
+    acceptance: str = "all",
+    gap: float | None = None,
+    quantised_trunk: bool = False,
+) -> Path:
     """Write config.json, model.safetensors (bfloat16, 26 MB) and a tokenizer; return the folder.
 
     The model says `successor(token)` after each token, whose logit is 32.
@@ -44,6 +75,8 @@ def write_checkpoint(folder: Path, *, acceptance: str = "all", gap: float | None
         acceptance: which drafts are right: `all`, `none`, `first` or `most`, as `drafted` has it.
         gap: by how much the logit of `runner_up(token)` is less, in multiples of 1/8, as bfloat16
             has it. Without it, the logits of all other tokens are 0.
+        quantised_trunk: whether the layers below the MTP head are INT4, in compressed-tensors'
+            format. The MTP head stays in bfloat16.
     """
     folder.mkdir(parents=True, exist_ok=True)
     config = {
@@ -65,14 +98,18 @@ def write_checkpoint(folder: Path, *, acceptance: str = "all", gap: float | None
         "bos_token_id": _BOS,
         "eos_token_id": _EOS,
     }
+    if quantised_trunk:
+        config["quantization_config"] = _QUANTISATION
     (folder / "config.json").write_text(json.dumps(config, indent=1), encoding="utf-8")
     words = [word(token) for token in range(BYTES)]
     write_tokenizer(folder, words, bos=_BOS, eos=_EOS, tokenizer_class=_TOKENIZER, length=_LENGTH)
-    write_safetensors(folder / "model.safetensors", _tensors(acceptance, gap))
+    write_safetensors(
+        folder / "model.safetensors", _tensors(acceptance, gap, quantised_trunk=quantised_trunk)
+    )
     return folder
 
 
-def _tensors(acceptance: str, gap: float | None) -> dict[str, Sparse]:
+def _tensors(acceptance: str, gap: float | None, *, quantised_trunk: bool) -> dict[str, Sparse]:
     ones = Sparse((_HIDDEN,), fill=1)
     embedding = {(token, token): 1.0 for token in range(VOCABULARY)}
     tensors = {
@@ -86,9 +123,10 @@ def _tensors(acceptance: str, gap: float | None) -> dict[str, Sparse]:
         "model.mtp_layers.0.hidden_layernorm.weight": ones,
         "model.mtp_layers.0.final_layernorm.weight": ones,
     }
-    for prefix in (*(f"model.layers.{i}" for i in range(_LAYERS)), "model.mtp_layers.0"):
-        tensors |= _idle_layer(prefix)
-    return tensors
+    for number in range(_LAYERS):
+        layer = _idle_layer(f"model.layers.{number}")
+        tensors |= _quantised(layer) if quantised_trunk else layer
+    return tensors | _idle_layer("model.mtp_layers.0")
 
 
 def _head(gap: float | None) -> dict[tuple[int, int], float]:
@@ -131,5 +169,27 @@ def _idle_layer(prefix: str) -> dict[str, Sparse]:
     return layer
 
 
+def _quantised(layer: dict[str, Sparse]) -> dict[str, Sparse]:
+    """Return the same layer with its projections in INT4, packed, and a scale of 1 for each group.
+
+    What is not quantised has another name and another shape, so that no loader mistakes it.
+    """
+    tensors = dict(layer)
+    for name, tensor in layer.items():
+        if name.endswith("_proj.weight"):
+            del tensors[name]
+            rows, columns = tensor.shape
+            packed = Sparse((rows, columns // _NIBBLES), fill=_ZEROS, dtype="I32")
+            tensors[f"{name}_packed"] = packed
+            tensors[f"{name}_scale"] = Sparse((rows, columns // _GROUP), fill=1)
+            shape = {(0, 0): rows, (0, 1): columns}
+            tensors[f"{name}_shape"] = Sparse((2,), shape, dtype="I64")
+    return tensors
+
+
 if __name__ == "__main__":
-    write_checkpoint(Path(sys.argv[1]), acceptance=sys.argv[2])
+    kind = sys.argv[2]
+    if kind == "quantised-trunk":
+        write_checkpoint(Path(sys.argv[1]), quantised_trunk=True)
+    else:
+        write_checkpoint(Path(sys.argv[1]), acceptance=kind)

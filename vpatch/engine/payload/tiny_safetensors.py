@@ -1,4 +1,4 @@
-"""Write a safetensors file whose tensors are bfloat16 and mostly one value: plain Python.
+"""Write a safetensors file whose tensors are mostly one value: plain Python.
 
 It runs inside an engine's Python, where vpatch is not: only the standard library is imported. The
 bytes are those that `safetensors.torch.save_file` writes for the same tensors.
@@ -15,38 +15,59 @@ from typing import TYPE_CHECKING, NamedTuple
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-_WIDTH = 2
+_WIDTHS = {"BF16": 2, "I32": 4, "I64": 8}
+_ORDER = ("I64", "I32", "BF16")
 _ALIGNMENT = 8
 
 
 class Sparse(NamedTuple):
-    """A tensor of one or two dimensions: `fill` everywhere, but for `values` at [row, column]."""
+    """A tensor of one or two dimensions: `fill` everywhere, but for `values` at [row, column].
+
+    `dtype` is that of safetensors: BF16, or I32 and I64 for whole numbers.
+    """
 
     shape: tuple[int, ...]
     values: Mapping[tuple[int, int], float] = {}
     fill: float = 0.0
+    dtype: str = "BF16"
+
+    @property
+    def size(self) -> int:
+        """The number of its bytes."""
+        return prod(self.shape) * _WIDTHS[self.dtype]
 
     def encoded(self) -> bytes:
-        """Return its bytes in bfloat16, row by row."""
-        content = bytearray(_bfloat16(self.fill) * prod(self.shape))
+        """Return its bytes, row by row."""
+        width, content = _WIDTHS[self.dtype], bytearray(self._encode(self.fill) * prod(self.shape))
         for (row, column), value in self.values.items():
-            start = (row * self.shape[-1] + column) * _WIDTH
-            content[start : start + _WIDTH] = _bfloat16(value)
+            start = (row * self.shape[-1] + column) * width
+            content[start : start + width] = self._encode(value)
         return bytes(content)
+
+    def _encode(self, value: float) -> bytes:
+        if self.dtype == "BF16":
+            return _bfloat16(value)
+        return int(value).to_bytes(_WIDTHS[self.dtype], "little", signed=True)
 
 
 def write_safetensors(file: Path, tensors: Mapping[str, Sparse]) -> None:
     header: dict[str, object] = {"__metadata__": {"format": "pt"}}
     end = 0
-    for name in sorted(tensors):
-        shape = tensors[name].shape
-        start, end = end, end + prod(shape) * _WIDTH
-        header[name] = {"dtype": "BF16", "shape": shape, "data_offsets": [start, end]}
+    # As the library sorts them: the widest type first.
+    names = sorted(tensors, key=lambda name: (_ORDER.index(tensors[name].dtype), name))
+    for name in names:
+        tensor = tensors[name]
+        start, end = end, end + tensor.size
+        header[name] = {
+            "dtype": tensor.dtype,
+            "shape": tensor.shape,
+            "data_offsets": [start, end],
+        }
     text = json.dumps(header, separators=(",", ":")).encode()
     text += b" " * (-len(text) % _ALIGNMENT)
     with file.open("wb") as stream:
         stream.write(struct.pack("<Q", len(text)) + text)
-        for name in sorted(tensors):
+        for name in names:
             stream.write(tensors[name].encoded())
 
 
