@@ -29,10 +29,8 @@ def planted(runner) -> None:
         drafts = propose(*args, **kwargs)
         batch = runner.input_batch
         computed = batch.num_computed_tokens_cpu[: batch.num_reqs]
-        if FAULT == "late":
-            for row in range(batch.num_reqs):
-                if computed[row] > _LATE and batch.num_reqs == 1:
-                    drafts[row] = 0
+        if FAULT == "late" and batch.num_reqs == 1 and computed[0] > _LATE:
+            drafts[:] = 0
         if FAULT == "mixed" and batch.num_reqs > 1:
             drafts = drafts.flip(0)
         if FAULT == "resumed" and resumed:

@@ -170,6 +170,20 @@ def test_needed_no_more_says_who_has_it(upstream):
     assert "evidence, test for upstream, title" in out
 
 
+def test_what_merged_a_part_of_it_is_named_under_differs(upstream):
+    upstream.github.find(UPSTREAM).add_pull("Part", 9, merged=True, merge_commit_sha="c" * 40)
+    upstream.declare(
+        "upstream:\n",
+        "upstream:\n  - {ref: vllm-project/vllm#9, is: pull request, relation: same change, "
+        "state: merged}\n",
+    )
+    upstream.declare("  keywords:", "  differs: {vllm-project/vllm#9: a part}\n  keywords:")
+    gate = upstream.gates(code=1)["not merged already"]
+    assert gate["verdict"] == "pass", gate
+    offline = upstream.gates("--offline", code=1)["not merged already"]
+    assert offline["verdict"] == "not asked"
+
+
 def test_what_is_declared_of_a_thread_and_is_not_so(upstream):
     upstream.github.find(UPSTREAM).add_pull("Other", 9, state="closed")
     upstream.declare(

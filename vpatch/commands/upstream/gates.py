@@ -82,17 +82,25 @@ def alone(required: Sequence[Decision]) -> Gate:
     return Gate("stands alone", "fail", what, "propose that first: branches are not stacked")
 
 
-def not_merged(known: Sequence[Known] | None, declared: Sequence[Upstream]) -> Gate:
-    """Whether the same was merged, or turned down, under another number."""
+def not_merged(
+    known: Sequence[Known] | None, declared: Sequence[Upstream], proposal: Proposal | None
+) -> Gate:
+    """Whether the same was merged, or turned down, under another number.
+
+    `differs` names what is merged and does only a part of it: upstream still needs the rest.
+    """
     name = "not merged already"
-    cures = [one for one in known or () if one.cures]
+    parts = proposal.differs if proposal else {}
+    cures = [one for one in known or () if one.cures and one.declared.ref not in parts]
     merged = [f"{k.declared.ref} (in {k.answer.release or 'no release yet'})" for k in cures]
     if known is None:
-        same = [one for one in declared if one.same and one.state == "merged"]
+        same = [
+            one for one in declared if one.same and one.state == "merged" and one.ref not in parts
+        ]
         merged = [describe_upstream(one) for one in same]
     if merged:
         what = f"the same change was merged: {', '.join(merged)}"
-        hint = "drop the patch where the pin has it; if it is not enough, say so in that thread"
+        hint = "drop the patch where the pin has it; if it is not enough, say why under `differs`"
         return Gate(name, "fail", what, hint)
     if known is None:
         return _offline(name, "the threads that the patch names")

@@ -149,7 +149,7 @@ def propose(context: ProposalContext, progress: Progress) -> Proposed:
     ours = online.ours if online else None
     answered = [
         gates.needed(context.decision, known or (), declared.upstream, context.target.branch),
-        _unless_failed(context, gates.not_merged(known, context.declared)),
+        _unless_failed(context, gates.not_merged(known, context.declared, declared.proposal)),
         _unless_failed(context, gates.not_ended(online is not None, ours)),
     ]
     if context.decision.state is State.NEEDED:
