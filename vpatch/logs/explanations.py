@@ -43,13 +43,13 @@ EXPLANATIONS = (
         "unexpected keyword argument 'SYNTHETIC_MODE'",
         "vLLM 0.20 cannot speculate on a CPU: its CPU kernels for rejection sampling do not know "
         "the argument SYNTHETIC_MODE that the sampler passes",
-        "use vLLM 0.21.0 or later",
+        "use vLLM 0.21.0 or later, or the patch cpu-spec-decode-synthetic-mode",
     ),
     Explanation(
         "Cannot inspect kernel parameters for function",
         "vLLM 0.30 cannot draft several tokens on a CPU without triton-cpu: it cannot read the "
         "parameters of the function that takes a kernel's place",
-        "use vLLM 0.31.0 or later",
+        "use vLLM 0.31.0 or later, or the patch cpu-spec-decode-dispatched-kernels",
     ),
     Explanation(
         "object has no attribute 'cpu_gemm_wna16'",
