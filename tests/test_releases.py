@@ -72,6 +72,11 @@ PATCHES = {
     "M2": "glm-ocr-mtp-names",
     "M3": "mtp-head-prefix",
     "M4": "deepseek-v4-quark-mtp",
+    "C1": "cpu-spec-decode-synthetic-mode",
+    "C2": "cpu-spec-decode-dispatched-kernels",
+    "C3": "cpu-slot-mapping-block-size",
+    "B1": "mamba-fewer-blocks",
+    "B2": "mamba-state-shape-num-spec",
 }
 # Releases of vllm-ascend, and the file that P1 changes in each.
 PLUGINS = {
@@ -82,26 +87,26 @@ ON_REQUEST = {"P4c", "P6"}
 # The release that the recipe vllm-0.23 pins.
 RECIPE_OF = "0.23.0"
 STATES = """
-        P1 P2 P3 P4 P4c P5a P5d P6 P7 G1 G2 G3 G4 G5 M1 M2 M3 M4
-0.20.0  n  a  n  n  n   a   n   n  n  n  n  n  a  a  n  a  n  a
-0.20.1  n  a  n  n  n   a   n   n  n  n  n  n  a  a  n  a  n  a
-0.20.2  n  a  n  n  n   a   n   n  n  n  n  n  a  a  n  a  n  a
-0.21.0  n  a  n  n  n   a   n   n  n  n  n  n  a  a  n  a  n  a
-0.22.0  n  a  n  n  n   a   n   n  n  n  n  n  a  a  n  a  n  a
-0.22.1  n  a  n  n  n   a   n   n  n  n  n  n  a  a  n  a  n  a
-0.23.0  n  a  n  n  n   n   n   n  n  n  n  n  a  a  n  a  n  a
-0.24.0  u  a  n  n  n   n   n   n  n  n  n  n  a  a  n  a  n  a
-0.25.0  u  a  n  n  a   u   n   n  n  n  n  n  a  a  u  a  n  a
-0.25.1  u  a  n  n  a   u   n   n  n  n  n  n  a  a  u  a  n  a
-0.26.0  u  a  n  n  a   u   n   n  n  n  n  n  n  n  u  n  n  a
-0.27.0  u  a  n  n  a   u   n   n  n  n  n  u  n  n  u  n  n  a
-0.27.1  u  a  n  n  a   u   n   n  n  n  n  u  n  n  u  n  n  a
-0.28.0  u  a  n  n  a   u   n   n  n  n  u  u  n  n  u  n  n  n
-0.29.0  u  a  n  n  a   u   n   n  n  n  u  u  n  n  u  n  n  n
-0.30.0  u  a  u  n  a   u   n   n  n  n  u  u  n  n  u  u  n  n
-0.31.0  u  a  u  n  a   u   n   n  n  n  u  u  n  n  u  u  n  n
-0.32.0  u  a  u  n  a   u   n   n  n  n  u  u  n  n  u  u  n  n
-0.33.0  u  a  u  n  a   u   n   n  n  n  u  u  u  n  u  u  n  u
+        P1 P2 P3 P4 P4c P5a P5d P6 P7 G1 G2 G3 G4 G5 M1 M2 M3 M4 C1 C2 C3 B1 B2
+0.20.0  n  a  n  n  n   a   n   n  n  n  n  n  a  a  n  a  n  a  n  a  a  n  n
+0.20.1  n  a  n  n  n   a   n   n  n  n  n  n  a  a  n  a  n  a  n  a  a  n  n
+0.20.2  n  a  n  n  n   a   n   n  n  n  n  n  a  a  n  a  n  a  n  a  a  n  n
+0.21.0  n  a  n  n  n   a   n   n  n  n  n  n  a  a  n  a  n  a  u  a  a  n  n
+0.22.0  n  a  n  n  n   a   n   n  n  n  n  n  a  a  n  a  n  a  u  a  a  n  n
+0.22.1  n  a  n  n  n   a   n   n  n  n  n  n  a  a  n  a  n  a  u  a  a  n  n
+0.23.0  n  a  n  n  n   n   n   n  n  n  n  n  a  a  n  a  n  a  u  a  a  u  n
+0.24.0  u  a  n  n  n   n   n   n  n  n  n  n  a  a  n  a  n  a  u  a  a  u  n
+0.25.0  u  a  n  n  a   u   n   n  n  n  n  n  a  a  u  a  n  a  u  a  a  u  n
+0.25.1  u  a  n  n  a   u   n   n  n  n  n  n  a  a  u  a  n  a  u  a  a  u  n
+0.26.0  u  a  n  n  a   u   n   n  n  n  n  n  n  n  u  n  n  a  u  a  a  u  n
+0.27.0  u  a  n  n  a   u   n   n  n  n  n  u  n  n  u  n  n  a  u  a  a  u  n
+0.27.1  u  a  n  n  a   u   n   n  n  n  n  u  n  n  u  n  n  a  u  a  a  u  n
+0.28.0  u  a  n  n  a   u   n   n  n  n  u  u  n  n  u  n  n  n  u  a  a  u  n
+0.29.0  u  a  n  n  a   u   n   n  n  n  u  u  n  n  u  n  n  n  u  a  a  u  n
+0.30.0  u  a  u  n  a   u   n   n  n  n  u  u  n  n  u  u  n  n  u  n  a  u  n
+0.31.0  u  a  u  n  a   u   n   n  n  n  u  u  n  n  u  u  n  n  u  a  a  u  n
+0.32.0  u  a  u  n  a   u   n   n  n  n  u  u  n  n  u  u  n  n  u  a  n  u  u
+0.33.0  u  a  u  n  a   u   n   n  n  n  u  u  u  n  u  u  n  u  u  a  u  u  u
 """
 # What the step to each release means for each patch: keep, look again, retire, not needed; or
 # look again at what is around its code.
