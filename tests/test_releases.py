@@ -111,25 +111,25 @@ STATES = """
 # What the step to each release means for each patch: keep, look again, retire, not needed; or
 # look again at what is around its code.
 VERDICTS = """
-        P1 P2 P3 P4 P4c P5a P5d P6 P7 G1 G2 G3 G4 G5 M1 M2 M3 M4
-0.20.1  l  k  l  k  k   k   k   k  k  k  k  k  k  k  k  k  a  k
-0.20.2  k  k  k  k  k   k   k   k  k  k  k  k  k  k  k  k  k  k
-0.21.0  l  k  l  l  l   k   k   l  l  l  l  k  k  k  k  k  a  k
-0.22.0  l  k  l  l  l   k   k   l  l  a  l  k  k  k  k  k  a  k
-0.22.1  k  k  k  k  k   k   k   k  k  k  k  k  k  k  k  k  k  k
-0.23.0  l  k  l  k  k   l   l   l  l  k  l  l  k  k  k  k  k  k
-0.24.0  r  k  l  l  l   l   l   l  k  k  a  l  k  k  l  k  a  k
-0.25.0  r  k  k  l  n   r   l   l  l  a  l  a  k  k  r  k  l  k
-0.25.1  r  k  k  k  n   r   k   k  k  k  k  k  k  k  r  k  k  k
-0.26.0  r  k  k  l  n   r   l   l  l  k  l  l  l  l  r  l  a  k
-0.27.0  r  k  l  l  n   r   l   l  l  l  l  r  l  l  r  l  l  k
-0.27.1  r  k  k  k  n   r   k   k  k  k  k  r  k  k  r  k  k  k
-0.28.0  r  k  l  l  n   r   k   l  l  k  r  r  l  k  r  l  a  l
-0.29.0  r  k  l  l  n   r   l   l  l  a  r  r  l  a  r  l  a  l
-0.30.0  r  k  r  l  n   r   l   l  l  l  r  r  l  k  r  r  a  l
-0.31.0  r  k  r  l  n   r   l   l  l  l  r  r  l  l  r  r  l  l
-0.32.0  r  k  r  l  n   r   k   l  k  l  r  r  l  l  r  r  k  l
-0.33.0  r  k  r  l  n   r   l   a  l  l  r  r  r  l  r  r  l  r
+        P1 P2 P3 P4 P4c P5a P5d P6 P7 G1 G2 G3 G4 G5 M1 M2 M3 M4 C1 C2 C3 B1 B2
+0.20.1  l  k  l  k  k   k   k   k  k  k  k  k  k  k  k  k  a  k  k  k  k  k  k
+0.20.2  k  k  k  k  k   k   k   k  k  k  k  k  k  k  k  k  k  k  k  k  k  l  k
+0.21.0  l  k  l  l  l   k   k   l  l  l  l  k  k  k  k  k  a  k  r  k  k  k  k
+0.22.0  l  k  l  l  l   k   k   l  l  a  l  k  k  k  k  k  a  k  r  k  k  l  k
+0.22.1  k  k  k  k  k   k   k   k  k  k  k  k  k  k  k  k  k  k  r  k  k  k  k
+0.23.0  l  k  l  k  k   l   l   l  l  k  l  l  k  k  k  k  k  k  r  k  k  r  k
+0.24.0  r  k  l  l  l   l   l   l  k  k  a  l  k  k  l  k  a  k  r  k  k  r  l
+0.25.0  r  k  k  l  n   r   l   l  l  a  l  a  k  k  r  k  l  k  r  k  k  r  k
+0.25.1  r  k  k  k  n   r   k   k  k  k  k  k  k  k  r  k  k  k  r  k  k  r  k
+0.26.0  r  k  k  l  n   r   l   l  l  k  l  l  l  l  r  l  a  k  r  k  k  r  k
+0.27.0  r  k  l  l  n   r   l   l  l  l  l  r  l  l  r  l  l  k  r  k  k  r  l
+0.27.1  r  k  k  k  n   r   k   k  k  k  k  r  k  k  r  k  k  k  r  k  k  r  k
+0.28.0  r  k  l  l  n   r   k   l  l  k  r  r  l  k  r  l  a  l  r  k  k  r  k
+0.29.0  r  k  l  l  n   r   l   l  l  a  r  r  l  a  r  l  a  l  r  k  k  r  k
+0.30.0  r  k  r  l  n   r   l   l  l  l  r  r  l  k  r  r  a  l  r  l  k  r  l
+0.31.0  r  k  r  l  n   r   l   l  l  l  r  r  l  l  r  r  l  l  r  n  k  r  l
+0.32.0  r  k  r  l  n   r   k   l  k  l  r  r  l  l  r  r  k  l  r  n  l  r  r
+0.33.0  r  k  r  l  n   r   l   a  l  l  r  r  r  l  r  r  l  r  r  n  r  r  r
 """
 LETTERS = {"n": "needed", "u": "upstreamed", "a": "absent"}
 _HEAD, *_ROWS = (line.split() for line in STATES.splitlines()[1:])
