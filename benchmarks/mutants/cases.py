@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from mutants import effects, oracles, oracles_cpu, oracles_indexer, oracles_moe
+from mutants import effects, oracles, oracles_cpu, oracles_drafts, oracles_indexer, oracles_moe
 from mutants.effects import body, other_file, text_edit
 from mutants.mutant import Family, Spot
 from mutants.source import parsed
@@ -211,6 +211,62 @@ CASES = [
                 text_edit(r"inv_q\.(to\(torch\.float32\)|float\(\))", "inv_q"),
             ),
         ),
+    ),
+    Case(
+        "cpu-spec-decode-synthetic-mode",
+        oracles_drafts.synthetic_mode,
+        r"rejection_(greedy|random)_sample_kernel|SYNTHETIC_MODE",
+        (
+            (oracles_cpu.STAND_INS, "_rejection_greedy_sample_kernel_impl"),
+            (oracles_cpu.STAND_INS, "_rejection_random_sample_kernel_impl"),
+        ),
+        (
+            Family(
+                "cure/any-keyword",
+                "curing",
+                text_edit(
+                    r"(def _rejection_(?:greedy|random)_sample_kernel_impl\((?:.*\n)+?)"
+                    r"(    NO_DRAFT_PROBS=False,\n)?(\) *(?:-> None)?:\n)",
+                    r"\1    uniform=None,\n    rates=None,\n    NO_DRAFT_PROBS=False,\n"
+                    r"    **unused,\n\3",
+                ),
+            ),
+        ),
+        releases=("0.20.0", "0.20.2", "0.21.0", "0.33.0"),
+    ),
+    Case(
+        "cpu-slot-mapping-block-size",
+        oracles_drafts.slot_mapping,
+        r"_compute_slot_mapping_kernel_impl|class ComputeSlotMappingKernel",
+        ((oracles_cpu.STAND_INS, "_compute_slot_mapping_kernel_impl"),),
+        releases=("0.31.0", "0.32.0", "0.33.0"),
+    ),
+    Case(
+        "mamba-fewer-blocks",
+        oracles_drafts.fewer_blocks,
+        r"class MambaManager",
+        ((oracles_drafts.MANAGERS, "MambaManager.allocate_new_blocks"),),
+        (
+            Family(
+                "cure/max",
+                "curing",
+                text_edit(
+                    r"( +)if num_required_blocks == len\(req_blocks\):\n",
+                    r"\1num_required_blocks = max(num_required_blocks, len(req_blocks))\n\g<0>",
+                ),
+            ),
+        ),
+        releases=("0.20.0", "0.22.1", "0.23.0", "0.33.0"),
+    ),
+    Case(
+        "mamba-state-shape-num-spec",
+        oracles_drafts.state_shape,
+        r"mamba2_state_shape\(",
+        (
+            (oracles_drafts.MODELS, "FalconH1ForCausalLM.get_mamba_state_shape_from_config"),
+            (oracles_drafts.MODELS, "Zamba2ForCausalLM.get_mamba_state_shape_from_config"),
+        ),
+        releases=("0.20.0", "0.23.0", "0.31.0", "0.33.0"),
     ),
     Case(
         "deepgemm-next-n-3",

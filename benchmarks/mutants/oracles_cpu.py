@@ -43,7 +43,7 @@ class Operators:
         return lambda *_, **__: None
 
 
-def _stand_in(scene: Scene, path: str, kernel: str) -> Any:
+def stand_in(scene: Scene, path: str, kernel: str) -> Any:
     """The CPU's function for a kernel, or None."""
     world = scene.world(path, special={"torch": tensors.torch(Operators())})
     module = world.run(path)
@@ -66,7 +66,7 @@ def expand_copy_back(scene: Scene) -> Answer:
     answers: list[Answer] = []
     for path, name in scene.entries(STAND_INS, "expand_kernel"):
         if path == STAND_INS:
-            function = _stand_in(scene, path, "expand_kernel")
+            function = stand_in(scene, path, "expand_kernel")
         else:
             world = scene.world(path, special={"torch": tensors.torch(Operators())})
             function = getattr(world.run(path), name, None)
@@ -106,7 +106,7 @@ def fp64_gumbel(scene: Scene) -> Answer:
     answers: list[Answer] = []
     for path, name in scene.entries(STAND_INS, "sample_recovered_tokens_kernel"):
         if path == STAND_INS:
-            function = _stand_in(scene, path, "sample_recovered_tokens_kernel")
+            function = stand_in(scene, path, "sample_recovered_tokens_kernel")
         else:
             world = scene.world(path, special={"torch": tensors.torch(Operators())})
             function = getattr(world.run(path), name, None)
