@@ -3,6 +3,7 @@ from __future__ import annotations
 import json
 import re
 import sys
+from dataclasses import replace
 from pathlib import PurePosixPath
 
 import pytest
@@ -10,9 +11,11 @@ import pytest
 from tests.commands.audit.cases import ID, advisory
 from tests.environments import environment_with_vllm
 from tests.projects import ENGINE, FILES, VERSION, write_tree
-from vpatch.commands.audit.usecase import _distributions, _of_vllm
+from vpatch.commands.audit.usecase import _as_recorded, _distributions, _of_vllm
 from vpatch.image.inventory import ImagePackage, Inventory
+from vpatch.source.spec import parse_vllm
 from vpatch.workspace.context import Context
+from vpatch.workspace.plans import decide_each, patched_tree
 
 
 def audit(project, *args, code=0):
@@ -295,3 +298,20 @@ def test_backports_that_come_with_vpatch_are_trusted():
     context = Context(())
     folders = [context.library.patches[name] for name in context.library.security]
     assert {context.trust.state(folder) for folder in folders} == {"shipped"}
+
+
+def test_a_carried_patch_counts_as_known_only_where_its_code_is_as_recorded():
+    with Context() as context:
+        (patch,) = context.library.load(["draft-hf-config-path"])
+        with context.tree(parse_vllm("0.23.0")) as tree:
+            patched = patched_tree(tree, decide_each(context, [patch], tree))
+            (path,) = patched.files
+            own = patched.files[path]
+            start = b"def __post_init__(self):\n"
+            assert own.count(start) == 1
+            more = own.replace(start, start + b"        self.allowed = True\n")
+            recorded = [
+                _as_recorded(context, [], [patch], replace(patched, files=files, made_of=None))
+                for files in ({path: own}, {path: more}, {path: tree.read(path)})
+            ]
+    assert recorded == [[patch], [], []]

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from packaging.version import Version
 
+from vpatch.commands.audit.judge import Status
 from vpatch.commands.audit.signs import read_signs, recorded_signs
+from vpatch.commands.audit.usecase import AuditRequest, audit
 from vpatch.library.advisories import shipped_advisories
+from vpatch.source.memory import ChangedTree
 from vpatch.source.spec import parse_vllm
 from vpatch.source.tree import Pin
 from vpatch.workspace.context import Context
 
-SIGNS = {one.id: one.sign for one in shipped_advisories().all if one.sign}
+ADVISORIES = shipped_advisories().all
+SIGNS = {one.id: one.sign for one in ADVISORIES if one.sign}
 
 
 @pytest.fixture(scope="module")
@@ -97,3 +103,36 @@ def test_another_archive_with_this_version_is_not_on_record():
 
 def kind_of(reading):
     return "fix" if reading.fix else "defect" if reading.defect else "absent"
+
+
+def test_a_release_that_known_patches_alone_changed_is_known():
+    with Context() as context:
+        patches = [patch for patch in context.library.load_all() if patch.cures]
+        others = context.library.load(["draft-hf-config-path"])
+        with context.tree(parse_vllm("0.23.0")) as tree:
+            carried = frozenset(patch.id for patch in others)
+            files = {"vllm/other.py": b"x = 1\n"}
+            changed = ChangedTree(tree, files, carried, made_of=tree.pin)
+            unknown = ChangedTree(tree, files, carried)
+            more = replace(changed, carried=carried | {"my-own"})
+            known = [
+                {one.is_release for one in read_signs(ADVISORIES, each, known).values()}
+                for each, known in [
+                    (changed, [*patches, *others]),
+                    # Nobody hands in the patch, the base is not known, or somebody else changed it.
+                    (changed, patches),
+                    (unknown, [*patches, *others]),
+                    (more, [*patches, *others]),
+                ]
+            ]
+    assert known == [{True}, {False}, {False}, {False}]
+
+
+def test_patches_of_a_recipe_do_not_hide_what_its_release_does_not_have():
+    with Context() as context:
+        result = audit(context, AuditRequest(recipe="vllm-0.23"))
+    findings = {one.advisory.id: one for one in result.trees[0].findings}
+    for name in ("CVE-2026-90553", "CVE-2026-94624", "CVE-2026-100649"):
+        assert findings[name].status is Status.NOT_AFFECTED, findings[name].reason
+    patches = {one.patch.id for finding in findings.values() for one in finding.decisions}
+    assert "draft-hf-config-path" not in patches

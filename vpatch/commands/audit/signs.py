@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from vpatch.planning.shape import is_recorded_for
 from vpatch.planning.state import Finding
+from vpatch.source.memory import made_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -46,7 +47,8 @@ def read_signs(
 ) -> dict[str, SignReading]:
     """Read the lines that advisories have as signs, by the ids of the advisories.
 
-    `patches` know the digests of the archives on record.
+    `patches` know the digests of the archives on record. A release that they alone changed is as
+    well known as the release.
 
     Left out is what the tree cannot tell: its compiled parts are not there as sources.
     """
@@ -54,7 +56,8 @@ def read_signs(
     if not signs:
         return {}
     paths = frozenset(tree.paths())
-    is_release = _is_on_record(tree.pin, patches)
+    patches = tuple(patches)
+    is_release = _is_on_record(tree.pin, patches) or _is_made_of_one(tree, patches)
     readings = {name: _read(sign, tree, paths) for name, sign in signs.items()}
     return {
         name: replace(reading, is_release=is_release)
@@ -89,6 +92,14 @@ def _recall(sign: Sign, version: str) -> SignReading | None:
 
 def _is_on_record(pin: Pin, patches: Iterable[Patch]) -> bool:
     return any(is_recorded_for(one, pin) for one in patches)
+
+
+def _is_made_of_one(tree: Tree, patches: Iterable[Patch]) -> bool:
+    """Whether patches that are on record for a release alone turned it into the tree."""
+    base = made_of(tree)
+    if base is None:
+        return False
+    return tree.carried <= {one.id for one in patches if is_recorded_for(one, base)}
 
 
 def _read(sign: Sign, tree: Tree, paths: frozenset[str]) -> SignReading | None:

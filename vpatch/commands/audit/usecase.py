@@ -25,7 +25,7 @@ from vpatch.commands.audit.result import AuditedTree, AuditResult
 from vpatch.commands.audit.signs import read_signs, recorded_signs
 from vpatch.errors import UsageError, VpatchError
 from vpatch.library.advisories import shipped_advisories, with_newer
-from vpatch.planning.state import Finding
+from vpatch.planning.state import Finding, State
 from vpatch.source.entry import distributions_in
 from vpatch.source.memory import MemoryTree
 from vpatch.source.spec import FolderSpec, PypiSpec, parse_vllm
@@ -188,8 +188,8 @@ def _releases(
     jobs = [selection.Selection(parse_vllm(one, root), tuple(patches)) for one in versions]
     if len(jobs) == 1:
         with context.tree(jobs[0].spec) as tree:
-            plans = [decide_each(context, patches, tree)]
-            readings = [read_signs(advisories, tree, patches)]
+            only = _audit(context, patches, advisories, tree)
+        plans, readings = [only.plan], [only.readings]
     else:
         # What a table does not show need not be found.
         plans = plans_for(context, jobs, findings_for="none", each_alone=True)
@@ -295,10 +295,36 @@ def _audit(
     origin: str = "",
 ) -> AuditedTree:
     """Decide on each patch in a tree; `origin` says in words where it is from."""
-    plan = decide_each(context, patches, tree)
     carried = _known(context, tree.carried)
-    readings = read_signs(advisories, tree, patches)
+    others = _as_recorded(context, patches, carried, tree)
+    plan = decide_each(context, [*patches, *others], tree)
+    asked = {patch.id for patch in patches}
+    plan = replace(plan, decisions=tuple(d for d in plan.decisions if d.patch.id in asked))
+    readings = read_signs(advisories, tree, [*patches, *others])
     return AuditedTree(f"{origin}{_label(plan)}", plan, carried=carried, readings=readings)
+
+
+def _as_recorded(
+    context: Context, patches: Sequence[Patch], carried: Sequence[Patch], tree: Tree
+) -> list[Patch]:
+    """Return the patches that some code carries beside `patches`, and made exactly what they make.
+
+    What such a patch made need not be compared with a release. Of another one, or where somebody
+    changed what it made, nothing is known: its definitions count as changed ones.
+    """
+    known = {patch.id for patch in patches}
+    others = [patch.id for patch in carried if patch.id not in known]
+    if not others:
+        return []
+    plan = decide_each(context, selection.with_required(others, context.library), tree)
+    return [
+        one.patch
+        for one in plan.decisions
+        if one.patch.id in others
+        and one.state is State.APPLIED
+        and one.shape is not None
+        and one.shape.known
+    ]
 
 
 def documents_of(
