@@ -6,10 +6,15 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from packaging.specifiers import SpecifierSet
+
 from vpatch.logs.scanner import LogProbe
 
 if TYPE_CHECKING:
+    from packaging.version import Version
+
     from vpatch.logs.facts import Facts
+    from vpatch.logs.known_issues import Platform
 
 _REPORTED = re.compile(r"\b(?:DEBUG|INFO|WARNING) \d\d-\d\d ")
 
@@ -21,20 +26,34 @@ class Explanation:
     message: str
     meaning: str
     hint: str
+    # Where the meaning holds; of another release or platform, the message has another cause.
+    releases: str = ""
+    platform: Platform | None = None
+
+    def fits(self, facts: Facts, release: Version | None) -> bool:
+        """Whether the log may be of a release and of a platform that the meaning is for."""
+        if release is not None and release not in SpecifierSet(self.releases):
+            return False
+        return self.platform is None or facts.platform in (None, self.platform)
 
 
-_NO_PLATFORM = "vLLM found no device that it can run on: no GPU driver, and it is not a CPU build"
+_NO_PLATFORM = "vLLM found no device that this build, or a plugin, can run on"
 _USE_A_BUILD_THAT_FITS = (
     "on a machine without a GPU install a build for CPUs (vpatch engine makes one); with a GPU see "
-    "that nvidia-smi works, in a container too"
+    "that the build is for its maker, and that nvidia-smi or rocm-smi works, in a container too"
 )
-_LEFT_OUT = "a library is missing, mostly because a package was built for CUDA and this is a CPU"
 _SHARED_OBJECT = Explanation(
     "cannot open shared object file",
     "a library is missing: it is not installed, or the loader does not find it",
     "find out which package needs it from the frames above it, and install that library's package",
 )
-_NO_CODEC = Explanation("Could not load libtorchcodec", _LEFT_OUT, "pip uninstall torchcodec")
+_NO_CODEC = Explanation(
+    "Could not load libtorchcodec",
+    "torchcodec does not load: FFmpeg or another library is missing, or torchcodec is for another "
+    "torch or another device. The lines below it name the libraries",
+    "install what is missing, or a torchcodec that fits torch; if no model here needs video or "
+    "audio: pip uninstall torchcodec",
+)
 
 EXPLANATIONS = (
     Explanation("Device string must not be empty", _NO_PLATFORM, _USE_A_BUILD_THAT_FITS),
@@ -44,17 +63,22 @@ EXPLANATIONS = (
         "vLLM 0.20 cannot speculate on a CPU: its CPU kernels for rejection sampling do not know "
         "the argument SYNTHETIC_MODE that the sampler passes",
         "use vLLM 0.21.0 or later, or the patch cpu-spec-decode-synthetic-mode",
+        releases="==0.20.*",
+        platform="cpu",
     ),
     Explanation(
         "Cannot inspect kernel parameters for function",
         "vLLM 0.30 cannot draft several tokens on a CPU without triton-cpu: it cannot read the "
         "parameters of the function that takes a kernel's place",
         "use vLLM 0.31.0 or later, or the patch cpu-spec-decode-dispatched-kernels",
+        releases="==0.30.*",
+        platform="cpu",
     ),
     Explanation(
         "object has no attribute 'cpu_gemm_wna16'",
-        "vLLM's CPU build multiplies INT4 weights only on CPUs with AVX-512, and this CPU has none",
-        "run it on another machine, or quantise to W8A8 INT8",
+        "vLLM's CPU build has this INT4 kernel for few CPUs: of x86, those with AVX-512",
+        "see above whether vllm._C was imported at all; if so, run it on another machine, or "
+        "quantise to W8A8 INT8",
     ),
     _SHARED_OBJECT,
     _NO_CODEC,
@@ -78,9 +102,6 @@ def explanation_probes() -> list[LogProbe]:
 def in_context(one: Explanation, text: str, facts: Facts) -> Explanation:
     """Return what explains a line, seen with the platform and the packages that the log names."""
     if one is not _SHARED_OBJECT:
-        if one is _NO_CODEC and facts.platform not in (None, "cpu"):
-            meaning = "torchcodec does not load: a library is missing, or it is for another torch"
-            return Explanation(one.message, meaning, one.hint)
         return one
     library = _LIBRARY.search(text)
     name = library[1] if library else "a library"

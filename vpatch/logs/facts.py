@@ -211,6 +211,9 @@ _ERROR = re.compile(
     r"(?::\s*(?P<message>.*))?\s*$",
     re.DOTALL,
 )
+# pydantic tells the class in one line, and the reason in a later one.
+_COUNTED = re.compile(r"\d+ validation errors? for [\w.]+")
+_INVALID = re.compile(r"^\s*(?:Value error|Assertion failed), (?P<message>.+)", re.DOTALL)
 _SPEC_OBJECT = re.compile(r"speculative_config=SpeculativeConfig\(([^)]{1,400})\)")
 _SPEC_ARGS = re.compile(r"'speculative_config': (\{[^}]{1,600}\})")
 _DRAFT = re.compile(r"['\"]?model['\"]?[=:] ?['\"]([^'\"]{1,300})['\"]")
@@ -250,6 +253,7 @@ _TEXTS = {
         "Is XPU available",
     ),
     "error": ("Error: ", "AssertionError", "Exception: ", "NotImplementedError"),
+    "invalid": ("Value error, ", "Assertion failed, "),
     "metrics": (_METRICS_WORD,),
     "waiting": (_BROADCAST,),
     "negative": (_NEGATIVE,),
@@ -288,6 +292,7 @@ class FactReader:
             "architecture": self._architecture,
             "platform": self._platform,
             "error": self._error,
+            "invalid": self._invalid,
             "metrics": self._metrics,
             "waiting": self._waiting,
             "negative": self._negative,
@@ -352,6 +357,25 @@ class FactReader:
             tuple(_frame(frame) for frame in hit.frames[-_SHOWN_FRAMES:]),
             hit.process.decode("utf-8", "replace"),
         )
+        self._add(error)
+
+    def _invalid(self, hit: LogHit, log: str) -> None:
+        """Learn what pydantic writes in the line below `1 validation error for ModelConfig`."""
+        match = _INVALID.match(hit.text[:_LONGEST_LINE])
+        if match is None or hit.level == b"WARNING":
+            return
+        process = hit.process.decode("utf-8", "replace")
+        message = match["message"].strip()[:_LONGEST]
+        error = LoggedError(log, hit.line, "ValidationError", message, (), process)
+        above = self.facts.last_error
+        if above is not None and above.log == log and _COUNTED.fullmatch(above.message):
+            error = replace(error, frames=above.frames)
+            if self.facts.first_error is above:
+                self.facts.first_error = error
+            self.facts.last_error = error
+        self._add(error)
+
+    def _add(self, error: LoggedError) -> None:
         self.facts.first_error = self.facts.first_error or error
         last = self.facts.last_error
         # Other processes report the same.

@@ -69,6 +69,8 @@ class Near(Declared):
     """A regular expression that the traceback above the message must match."""
     log: Pattern | None = None
     """A regular expression that another line of the log must match."""
+    without: Pattern | None = None
+    """A regular expression that no line of the log may match: what it follows from instead."""
     platforms: tuple[Platform, ...] = ()
     """The platforms that it occurs on."""
     speculation: bool | None = None

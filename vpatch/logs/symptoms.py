@@ -16,9 +16,12 @@ from vpatch.logs.facts import FactReader, Facts, fact_probes
 from vpatch.logs.known_issues import Near, patch_symptoms, squeeze, squeezed_pattern
 from vpatch.logs.scanner import LogProbe, Scanner
 from vpatch.logs.vllm_format import quotes_client, read_blocks, read_lines
+from vpatch.util.versions import read_version
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    from packaging.version import Version
 
     from vpatch.library.patch import Patch
     from vpatch.logs.known_issues import KnownIssue, PatchSymptom
@@ -150,9 +153,10 @@ class LogReader:
     def _want(self, probe: LogProbe, near: Near) -> None:
         self._probes.append(probe)
         self._near[probe.name] = near
-        if near.log is not None:
-            pattern = squeezed_pattern(near.log)
-            self._probes.append(LogProbe.of_pattern(f"near:{near.log}", pattern, quiet=True))
+        for text in (near.log, near.without):
+            if text is not None:
+                pattern = squeezed_pattern(text)
+                self._probes.append(LogProbe.of_pattern(f"near:{text}", pattern, quiet=True))
 
     def read(self, stream: BinaryIO, log: str) -> int:
         """Read a log, and return how many lines it has.
@@ -208,9 +212,10 @@ class LogReader:
         issue = self._issues.get(name)
         return self._patches[name][2] if issue is None else issue.alone
 
-    def result(self) -> LogReading:
-        """Return what the logs show."""
+    def result(self, asked: Version | None = None) -> LogReading:
+        """Return what the logs show. `asked` is the release that wrote them, as the user says."""
         facts = self._facts.facts
+        release = asked or read_version(facts.release)
         sightings = [
             Sighting(patch, text, seen.line, seen.text, seen.count, seen.log, alone and certain)
             for name, (patch, text, alone) in self._patches.items()
@@ -232,7 +237,7 @@ class LogReader:
         explained = [
             ExplainedLine(in_context(one, seen.text, facts), seen.log, seen.line)
             for message, one in BY_MESSAGE.items()
-            if (seen := self._seen.get(f"explained:{message}"))
+            if (seen := self._seen.get(f"explained:{message}")) and one.fits(facts, release)
         ]
         return LogReading(
             in_order(sightings, self._logs),
@@ -249,6 +254,8 @@ class LogReader:
         """Whether what must be near a symptom is there; None if it is not, False if unknown."""
         near, facts = self._near[name], self._facts.facts
         if near.log is not None and f"near:{near.log}" not in self._seen:
+            return None
+        if near.without is not None and f"near:{near.without}" in self._seen:
             return None
         certain = name not in self._unframed
         if near.platforms:

@@ -166,6 +166,65 @@ NAMED = {
         ),
         "rocm-spec-decode-metadata-type",
     ),
+    # vllm-project/vllm#28199: built from source, and torch is not the cause.
+    "a kernel that was not built": (
+        "ImportError: /root/vllm/vllm/_C.abi3.so: undefined symbol: _Z20cutlass_moe_mm_sm100RN2at6TensorERKS0_S3_S3_S3_S3_S3_S3_S3_S3_bb\n",
+        "vllm-built-without-its-own-kernel",
+    ),
+    # vllm-project/vllm#48848, as torch.compile says it.
+    "an assistant that is compiled": (
+        log_of(
+            "RuntimeError: a and b must have same reduction dim, but got [s47, 3840] X [5632, 1024]."
+        ),
+        "gemma-assistant-reduction-dim-compiled",
+    ),
+    # vllm-project/vllm#48816
+    "GPTQ experts of an MTP head": (
+        log_of(
+            "AttributeError: 'RoutedExperts' object has no attribute 'w2_weight'. Did you mean: 'w2_qweight'?",
+            before=started("0.25.1", 3, "gptq_marlin"),
+            path="vllm/model_executor/models/qwen3_5_mtp.py",
+            function="load_weights",
+        ),
+        "qwen-mtp-experts-not-gptq",
+    ),
+    # vllm-project/vllm#39475
+    "moe_wna16 experts of an MTP head": (
+        log_of(
+            "KeyError: 'layers.0.mlp.experts.w2_weight'",
+            before=started("0.25.1", 3, "moe_wna16"),
+            path="vllm/model_executor/models/qwen3_5_mtp.py",
+            function="load_weights",
+        ),
+        "mtp-experts-without-plain-weight",
+    ),
+    # vllm-project/vllm#46480
+    "pages of a draft": (
+        log_of(
+            "    assert new_spec.page_size_bytes == max_page_size",
+            before=started("0.20.1", 8),
+            path="vllm/v1/core/kv_cache_utils.py",
+            function="unify_kv_cache_spec_page_size",
+        ),
+        "unified-pages-of-another-size",
+    ),
+    # vllm-project/tpu-inference#223, and the spelling of 0.33.0.
+    "a short KV cache": (
+        log_of(
+            "ValueError: To serve at least one request with the model's max seq len (131072), (16.0 GiB KV cache is needed, which is larger than the available KV cache memory (0.71 GiB)."
+        ),
+        "kv-cache-too-small-for-a-request",
+    ),
+    # vllm-project/vllm#9280
+    "a whole tensor in an adapter": (
+        log_of("ValueError: base_model.model.lm_head.weight is unsupported LoRA weight"),
+        "lora-weight-not-supported",
+    ),
+    # vllm-project/vllm#36217: pydantic has the reason in a line of its own.
+    "a model that transformers does not know": (
+        "pydantic_core._pydantic_core.ValidationError: 1 validation error for ModelConfig\n  Value error, The checkpoint you are trying to load has model type `qwen3_5` but Transformers does not recognize this architecture.\n",
+        "transformers-without-the-model",
+    ),
 }
 # What metrics and repeated messages show.
 OBSERVED = {
@@ -247,6 +306,28 @@ FALSE = {
     "XPU's message on CUDA": log_of(
         "NotImplementedError: XPU gdn_attention does not yet support 'spec_sequence_masks'.",
         before=platform("cuda"),
+    ),
+    # ROCm: the GPU has FP8, of another kind.
+    "FP8 of ROCm": log_of(
+        """ValueError("type fp8e4nv not supported in this architecture. The supported fp8 dtypes are ('fp8e5', 'fp8e5b16', 'fp8e4b8')")""",
+        before=platform("rocm"),
+        path="triton/language/semantic.py",
+    ),
+    "nvcc for another compiler": log_of(
+        "RuntimeError: Could not find nvcc, please install the CUDA toolkit",
+        path="tilelang/env.py",
+    ),
+    "an argument that 0.21 knows": log_of(
+        "TypeError: f() got an unexpected keyword argument 'SYNTHETIC_MODE'",
+        before=started("0.25.1", 2, device="cpu"),
+    ),
+    "an argument of a kernel on CUDA": log_of(
+        "TypeError: f() got an unexpected keyword argument 'SYNTHETIC_MODE'",
+        before=started("0.20.0", 2),
+    ),
+    "kernels that 0.33 cannot inspect either": log_of(
+        "RuntimeError: Cannot inspect kernel parameters for function f",
+        before=started("0.33.0", 2, device="cpu"),
     ),
 }
 
@@ -364,6 +445,25 @@ def test_what_is_said_of_a_message_that_vllm_refuses_with(empty):
     for version, text in says.items():
         (one,) = diagnosed(empty, log_of(message, before=started(version)))["known_issues"]
         assert text in one["says"]
+
+
+def test_the_reason_of_a_validation_error_is_shown(empty):
+    head = "pydantic_core._pydantic_core.ValidationError: 1 validation error for ModelConfig\n"
+    reason = "Model architectures ['DFlashDraftModel'] are not supported for now."
+    text = f"{started('0.22.0')}{head}  Value error, {reason} [type=value_error]\n"
+    facts = diagnosed(empty, text, code=0)["facts"]
+    for name in ("first_error", "last_error"):
+        assert facts[name]["kind"] == "ValidationError"
+        assert facts[name]["message"].startswith(reason)
+    out = empty.run("diagnose", "engine.log", "--offline").out
+    assert "last error" not in out
+
+
+@pytest.mark.parametrize("name", ["RuntimeError: Could not load libtorchcodec. Likely causes:"])
+def test_a_codec_is_not_said_to_be_on_a_cpu(empty, name):
+    (one,) = diagnosed(empty, f"{name}\n")["explained"]
+    assert "FFmpeg" in one["meaning"]
+    assert "CPU" not in one["meaning"]
 
 
 def test_a_general_message_is_one_cause_among_others(empty):

@@ -50,7 +50,7 @@ def test_a_symptom_that_the_version_needs_a_patch_for(empty, log):
     assert run.out == (
         "engine.log: 1 known symptom in 3 lines, of vLLM 0.50.0\n"
         "name-proj  [Bugfix] name-proj\n"
-        "  line 2, 2 times in all: it fails\n"
+        "  line 2, 2 times in all: RuntimeError: it fails\n"
         "  needed: vLLM 0.50.0 needs it\n"
         "    vpatch apply --vllm 0.50.0 --patch name-proj\n"
     )
@@ -68,7 +68,7 @@ def test_a_vllm_that_found_no_device(empty):
     run = empty.run("diagnose", log, code=1)
     assert run.out.startswith(
         "engine.log:1: Device string must not be empty\n"
-        "  vLLM found no device that it can run on: no GPU driver, and it is not a CPU build\n"
+        "  vLLM found no device that this build, or a plugin, can run on\n"
         "  next: on a machine without a GPU install a build for CPUs"
     )
     (found,) = empty.run("diagnose", log, "--json", code=1).json["explained"]
@@ -216,7 +216,7 @@ def test_builds_of_one_release_are_one_version(empty, log):
 
 def test_offline_tells_what_was_found(empty, log):
     run = empty.run("diagnose", log, "--offline", code=1)
-    assert "line 2, 2 times in all: it fails" in run.out
+    assert "line 2, 2 times in all: RuntimeError: it fails" in run.out
     assert "what vLLM 0.50.0 needs cannot be told: " in run.out
     empty.run("status", "--vllm", VERSION, "--patch", "name-proj")
     assert "needed: vLLM 0.50.0" in empty.run("diagnose", log, "--offline", code=1).out
@@ -349,7 +349,7 @@ def test_several_logs_are_of_one_vllm(empty):
     assert run.out == (
         "3 logs: 1 known symptom in 3 lines, of vLLM 0.50.0\n"
         "name-proj  [Bugfix] name-proj\n"
-        "  run/rank10.log:1: it fails\n"
+        "  run/rank10.log:1: RuntimeError: it fails\n"
         "  needed: vLLM 0.50.0 needs it\n"
         "    vpatch apply --vllm 0.50.0 --patch name-proj\n"
     )

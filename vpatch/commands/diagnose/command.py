@@ -120,7 +120,7 @@ def _of_patch(diagnosis: Diagnosis, verdict: SymptomVerdict) -> Iterator[str]:
     declaration = verdict.patch.declaration
     yield f"{style(declaration.id, bold=True)}  {declaration.title}"
     for sighting in verdict.sightings:
-        yield f"  {_at(diagnosis, sighting)}{_often(sighting.count)}: {sighting.symptom}"
+        yield f"  {_at(diagnosis, sighting)}{_often(sighting.count)}: {_message(sighting)}"
     state = verdict.claimed_state
     yield f"  {f'{render.styled(state)}: ' if state else ''}{verdict.says}"
     if verdict.run:
@@ -132,14 +132,18 @@ def _of_patch(diagnosis: Diagnosis, verdict: SymptomVerdict) -> Iterator[str]:
 def _of_issue(diagnosis: Diagnosis, verdict: IssueVerdict) -> Iterator[str]:
     sighting, issue = verdict.sighting, verdict.issue
     yield f"{style(issue.id, bold=True)}  {issue.title}"
-    message = _short(split_prefix(sighting.text)[1].strip())
-    yield f"  {_at(diagnosis, sighting)}{_often(sighting.count)}: {message}"
+    yield f"  {_at(diagnosis, sighting)}{_often(sighting.count)}: {_message(sighting)}"
     yield f"  {verdict.certainty}: {verdict.says}"
     if verdict.applies:
         yield f"  do: {issue.do}"
     if verdict.run:
         yield f"    {verdict.run}"
     yield f"  thread: {', '.join(issue.thread)}"
+
+
+def _message(sighting: Sighting | IssueSighting) -> str:
+    """Return what the log says, and not what a symptom of its kind is declared as."""
+    return _short(split_prefix(sighting.text)[1].strip())
 
 
 def _often(count: int) -> str:

@@ -254,7 +254,7 @@ def diagnose(context: Context, logs: Sequence[str], vllm: str | None) -> Diagnos
             task = context.progress.start(f"Reading {log.name}")
             log.lines = reader.read(stream, log.name)
             task.done()
-    reading = reader.result()
+    reading = reader.result(read_version(vllm.removeprefix("v")) if vllm else None)
     sightings, facts = reading.sightings, reading.facts
     sighted = list({sighting.patch.id: sighting.patch for sighting in sightings}.values())
     verdicts, note = symptom_verdicts(context, sighted, vllm, facts.versions)
