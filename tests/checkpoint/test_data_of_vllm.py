@@ -10,6 +10,7 @@ from types import MappingProxyType, SimpleNamespace
 
 import pytest
 
+from vpatch.checkpoint.conversions import SUFFIXES
 from vpatch.checkpoint.fused import _COMMON, _DEEPSEEK_V4, _GATED, _VISION
 from vpatch.checkpoint.gaps import RELEASES
 from vpatch.checkpoint.list_entry import Entry, Matching
@@ -243,3 +244,26 @@ def test_entries_are_compared_as_vllm_compares_them(entry, release, trees):
     config = SimpleNamespace(exclude_modules=[entry], packed_modules_mapping={})
     hits = [name for name in NAMES if excluded(config, name)]
     assert Entry(entry, Matching.WILDCARD).those(NAMES) == hits
+
+
+def test_how_the_names_of_models_end(trees):
+    for release, tree in trees.items():
+        (table,) = (
+            node.value
+            for node in ast.parse(text(tree, "vllm/config/model.py")).body
+            if isinstance(node, ast.AnnAssign) and ast.unparse(node.target) == "_SUFFIX_TO_DEFAULTS"
+        )
+        rows = ast.literal_eval(table)
+        assert [(suffix, runner) for suffix, (runner, _) in rows] == [*SUFFIXES.items()], release
+
+
+@pytest.mark.parametrize(("path", "line"), [
+    ("vllm/transformers_utils/config.py", '    "llm_config": "text_config",'),
+    ("vllm/transformers_utils/config.py", "            if is_mistral_model_repo("),
+    (
+        "vllm/model_executor/layers/quantization/fp8.py",
+        '        activation_scheme = cls.get_from_keys(config, ["activation_scheme"])',
+    ),
+])  # fmt: skip
+def test_what_each_release_does_with_a_config(path, line, trees):
+    assert [v for v, tree in trees.items() if line not in text(tree, path).splitlines()] == []

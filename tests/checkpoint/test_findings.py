@@ -22,7 +22,8 @@ def needed(folder, platform=None):
 
 
 def quantised(method="fp8", **keys):
-    return {"quantization_config": {"quant_method": method, **keys}}
+    scheme = {"activation_scheme": "dynamic"} if method == "fp8" else {}
+    return {"quantization_config": {"quant_method": method, **scheme, **keys}}
 
 
 FP8 = quantised(weight_block_size=[128, 128], modules_to_not_convert=[])

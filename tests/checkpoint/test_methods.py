@@ -287,10 +287,11 @@ def test_mixed_precision_without_its_table(tmp_path):
 def test_scales_of_an_unquantised_head(tmp_path):
     head = b.mimo_head()
     scales = {"lm_head.input_scale": ("F32", ()), "lm_head.weight_scale": ("F32", ())}
-    folder = by_method(tmp_path / "wrong", "fp8", "fp8", head=head | scales)
+    dynamic = {"activation_scheme": "dynamic"}
+    folder = by_method(tmp_path / "wrong", "fp8", "fp8", head=head | scales, **dynamic)
     assert faults(folder)["stray-scales"].modules == ("lm_head.input_scale", "lm_head.weight_scale")
     clean = quantised(head, "fp8", *LAYERS)
-    assert faults(by_method(tmp_path / "clean", "fp8", "fp8", head=clean)) == {}
+    assert faults(by_method(tmp_path / "clean", "fp8", "fp8", head=clean, **dynamic)) == {}
 
 
 @pytest.mark.parametrize(("scheme", "has", "kinds"), [

@@ -10,6 +10,7 @@ import pytest
 
 from tests.checkpoint import builders as b
 from tests.checkpoint.test_reported import MLP, faults, findings, packed, quantised, text
+from vpatch.checkpoint.errors import CheckpointError
 
 ATTENTION = ("q_proj", "k_proj", "v_proj", "o_proj")
 LINEAR = (*MLP, *ATTENTION)
@@ -243,3 +244,125 @@ def test_experts_in_one_tensor_are_asked_about_by_the_first_one(target, kinds, t
     config = b.config_of("Qwen3MoeForCausalLM", quantization_config=W4A16 | {
         "config_groups": groups, "ignore": ["lm_head"]})  # fmt: skip
     assert list(faults(b.write_checkpoint(tmp_path, config, tensors))) == kinds
+
+
+def test_fp8_without_a_scheme_for_activations_is_refused(tmp_path):
+    tensors = quantised(b.trunk(), "fp8", *LINEAR)
+    method = {k: v for k, v in FP8.items() if k != "activation_scheme"}
+    config = b.config_of("Qwen3ForCausalLM", quantization_config=method)
+    found = faults(b.write_checkpoint(tmp_path, config, tensors))
+    assert list(found) == ["method-refused"]
+    assert "has no activation_scheme" in found["method-refused"].what
+    config["quantization_config"]["activation_scheme"] = "dynamic"
+    assert faults(b.write_checkpoint(tmp_path, config, tensors)) == {}
+
+
+@pytest.mark.parametrize(("method", "covers"), [
+    (FP8, True),
+    (FP8 | {"ignored_layers": [f"model.layers.{n}.{part}" for n in range(2) for part in (
+        *(f"self_attn.{name}" for name in ATTENTION), *(f"mlp.{name}" for name in MLP))]}, False),
+    (W4A16, True),
+    # A KV cache alone is quantised.
+    ({"quant_method": "compressed-tensors", "config_groups": {}, "ignore": []}, False),
+    ({"quant_method": "modelopt", "quant_algo": None, "kv_cache_quant_algo": "FP8"}, False),
+    # It quantises while vLLM loads.
+    ({"quant_method": "bitsandbytes", "load_in_4bit": True}, False),
+])  # fmt: skip
+def test_a_config_that_came_with_unquantised_tensors(method, covers, tmp_path):
+    """As a dequantised or fine-tuned checkpoint has it that kept its quantization_config."""
+    config = b.config_of("LlamaForCausalLM", quantization_config=method)
+    found = faults(b.write_checkpoint(tmp_path, config, b.trunk()))
+    assert ("nothing-quantised" in found) is covers
+    if covers:
+        assert len(found["nothing-quantised"].modules) == 14
+    tensors = quantised(b.trunk(), "fp8", *LINEAR)
+    assert "nothing-quantised" not in faults(b.write_checkpoint(tmp_path, config, tensors))
+
+
+def test_quantisation_in_the_config_of_a_language_model(tmp_path):
+    """OpenGVLab's AWQ checkpoints: vLLM reads llm_config as text_config."""
+    tensors = quantised(b.trunk(), "gptq", *LINEAR)
+    tensors = {f"language_model.{name}": tensor for name, tensor in tensors.items()}
+    method = {"quant_method": "awq", "bits": 4, "group_size": 128, "zero_point": True}
+    inner = {"model_type": "qwen2", "num_hidden_layers": 2, "hidden_size": b.HIDDEN}
+    config = {"architectures": ["InternVLChatModel"], "model_type": "internvl_chat"}
+    config["llm_config"] = inner | {"quantization_config": method}
+    folder = b.write_checkpoint(tmp_path, config, tensors)
+    assert faults(folder) == {}
+    assert b.look_at(folder).quantisation.method == "awq"
+    del config["llm_config"]["quantization_config"]
+    assert "quantised-without-config" in faults(b.write_checkpoint(tmp_path, config, tensors))
+
+
+def test_shards_that_are_numbered_and_not_there(tmp_path):
+    """A download that was cut off before its index came."""
+    names = list(b.trunk())
+    shards = {
+        f"model-0000{n}-of-00003.safetensors": {name: b.trunk()[name] for name in names[n::3]}
+        for n in (1, 2, 3)
+    }
+    config = b.config_of("LlamaForCausalLM")
+    assert faults(b.write_checkpoint(tmp_path, config, shards, index=False)) == {}
+    (tmp_path / "model-00003-of-00003.safetensors").unlink()
+    (tmp_path / "model-00001-of-00003.safetensors").unlink()
+    lost = faults(tmp_path)["missing-shard"].what
+    assert lost.startswith("2 shards of 3 not there, such as model-00001-of-00003.safetensors")
+
+
+def test_a_pointer_of_git_lfs(tmp_path):
+    b.write_checkpoint(tmp_path, b.config_of("LlamaForCausalLM"), b.trunk())
+    pointer = "version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 5\n"
+    (tmp_path / "model.safetensors").write_text(pointer)
+    with pytest.raises(CheckpointError, match="a pointer of Git LFS"):
+        b.look_at(tmp_path)
+
+
+@pytest.mark.parametrize(("architecture", "pools", "drafts"), [
+    ("Qwen3ForCausalLM", False, True),
+    ("Qwen3ForCausalLM", True, False),
+    ("BertModel", False, False),
+    ("Qwen3ForSequenceClassification", False, False),
+    ("InternVLChatModel", False, True),
+])  # fmt: skip
+def test_nothing_is_drafted_for_a_model_that_does_not_generate(
+    architecture, pools, drafts, tmp_path
+):
+    b.write_checkpoint(tmp_path, b.config_of(architecture), b.trunk())
+    if pools:
+        (tmp_path / "modules.json").write_text("[]")
+    hint = findings(tmp_path)["no-mtp"].hint
+    assert ("ngram" in (hint or "")) is drafts
+
+
+def test_the_head_of_a_model_that_vpatch_does_not_know_lacks_nothing(tmp_path):
+    """inclusionAI/Ling-flash-2.0: final_layernorm, and no release runs its MTP."""
+    head = {f"model.layers.2.{name}.weight": b.NORM for name in ("enorm", "hnorm")}
+    head |= {"model.layers.2.final_layernorm.weight": b.NORM}
+    head |= {"model.layers.2.eh_proj.weight": b.matrix(columns=2 * b.HIDDEN)}
+    config = b.config_of("BailingMoeV2ForCausalLM", num_nextn_predict_layers=1)
+    folder = b.write_checkpoint(tmp_path, config, b.trunk() | b.dense("model.layers.2") | head)
+    assert faults(folder) == {}
+    note = findings(folder)["mtp-unknown"]
+    assert "graft" not in text(folder)
+    assert "does not know how a BailingMoeV2ForCausalLM names them" in note.what
+
+
+def test_the_trunk_of_a_nemotron_h_is_its_backbone(tmp_path):
+    """nvidia/NVIDIA-Nemotron-3-Super-120B-A12B-NVFP4: names begin with backbone."""
+    trunk = {"backbone.embeddings.weight": b.matrix(), "lm_head.weight": b.matrix()}
+    for name in ("up_proj", "down_proj"):
+        trunk |= packed(f"backbone.layers.0.mixer.{name}", "nvfp4")
+    config = b.config_of("NemotronHForCausalLM", 1, quantization_config=NVFP4 | {"ignore": []})
+    assert b.look_at(b.write_checkpoint(tmp_path, config, trunk)).formats(mtp=False)
+
+
+def test_files_in_mistrals_own_format_beside_others(tmp_path):
+    """mistralai's repositories: vLLM takes params.json and consolidated files where it has both."""
+    config = b.config_of("MistralForCausalLM")
+    b.write_checkpoint(tmp_path, config, {"model-00001-of-00001.safetensors": b.trunk()})
+    b.write_shard(tmp_path / "consolidated.safetensors", {"norm.weight": b.NORM})
+    assert "unlisted-shards" in findings(tmp_path)
+    (tmp_path / "params.json").write_text("{}")
+    seen = findings(tmp_path)
+    assert "unlisted-shards" not in seen
+    assert "--config-format hf" in seen["mistral-format"].what

@@ -371,7 +371,8 @@ def experts(folder, ignore):
     tensors["mtp.layers.0.mlp.experts.gate_up_proj"] = ("BF16", (2, 16, 8))
     tensors["mtp.layers.0.mlp.experts.down_proj"] = ("BF16", (2, 8, 8))
     config = b.config_of("Qwen3NextForCausalLM", num_nextn_predict_layers=1)
-    method = {"quant_method": "fp8", "weight_block_size": [128, 128]}
+    method = {"quant_method": "fp8", "activation_scheme": "dynamic"}
+    method["weight_block_size"] = [128, 128]
     return b.write_checkpoint(
         folder, config | {"quantization_config": method | {"modules_to_not_convert": ignore}},
         tensors,
@@ -439,7 +440,9 @@ def test_a_model_that_compares_the_list_of_fp8_in_its_own_way(model, tmp_path):
     folder = glm(tmp_path, [], trunk="fp8", head="fp8")
     config = json.loads((folder / "config.json").read_text())
     config["architectures"] = [model]
-    config["quantization_config"] = {"quant_method": "fp8", "ignored_layers": ["eh_proj"]}
+    config["quantization_config"] = {"quant_method": "fp8", "activation_scheme": "dynamic"} | {
+        "ignored_layers": ["eh_proj"]
+    }
     (folder / "config.json").write_text(json.dumps(config))
     own = model.startswith("Bailing")
     assert faults(folder) == {}
@@ -452,7 +455,7 @@ def test_a_model_that_compares_the_list_of_fp8_in_its_own_way(model, tmp_path):
 
 KNOWN = [
     ("quark", "fp8", {"exclude": ["re:model.layers.2.*"]}),
-    ("fp8", "fp8", {"ignored_layers": ["{}"]}),
+    ("fp8", "fp8", {"ignored_layers": ["{}"], "activation_scheme": "dynamic"}),
     ("modelopt", "nvfp4", {"quant_algo": "NVFP4", "ignore": ["model.layers.2*"]}),
     ("bitsandbytes", "bnb", {"load_in_4bit": True, "llm_int8_skip_modules": ["model.layers.2"]}),
     ("awq", "gptq", {"bits": 4, "modules_to_not_convert": ["layers.2."]}),

@@ -10,6 +10,7 @@ from packaging.version import Version
 from tests.checkpoint import builders as b
 from tests.checkpoint.test_drafts import CASES
 from tests.helpers import fails
+from vpatch.checkpoint.conversions import is_registered
 from vpatch.checkpoint.gaps import Gap
 from vpatch.checkpoint.schemes import FAMILIES
 from vpatch.checkpoint.support import (
@@ -312,6 +313,21 @@ def test_every_release_by_its_own_registry(tmp_path):
             assert support.mtp == reached(version, mtp), (version, name)
             listed = re.search(rf'^    "{name}": \(', files[REGISTRY].decode(), re.MULTILINE)
             assert support.architecture == (listed is not None), (version, name)
+
+
+@pytest.mark.parametrize(("architecture", "has"), [
+    ("Qwen3ForCausalLM", True),
+    ("Qwen3ForSequenceClassification", True),
+    ("Qwen3ForTextEncoding", True),
+    ("Qwen3Model", True),
+    ("NobodysForSequenceClassification", False),
+    # It may need a vision part that such a checkpoint does not have.
+    ("Qwen3_5ForCausalLM", False),
+    ("Nobodys", False),
+])  # fmt: skip
+def test_a_release_makes_classifiers_of_what_generates(architecture, has):
+    known = {"Qwen3ForCausalLM", "Qwen3_5ForConditionalGeneration"}
+    assert is_registered(architecture, known) is has
 
 
 def reached(version, first):

@@ -9,7 +9,7 @@ from vpatch.checkpoint.finding_model import CheckpointFinding
 from vpatch.checkpoint.list_entry import Entry, Matching
 from vpatch.checkpoint.methods import METHODS, WHILE_LOADING
 from vpatch.checkpoint.module_pattern import list_entry, regular_expression
-from vpatch.checkpoint.modules import FLOATS, experts_of
+from vpatch.checkpoint.modules import FLOATS, LINEAR_LAYERS, experts_of
 from vpatch.util.plural import counted, listed
 
 if TYPE_CHECKING:
@@ -21,6 +21,18 @@ if TYPE_CHECKING:
 _SHOWN = 4
 _HEADS = ("lm_head", "language_model.lm_head", "head")
 _EMBEDDINGS = ("embed_tokens", "emb", "embed")
+_MODELOPT = ("modelopt", "modelopt_fp4", "modelopt_mxfp8", "modelopt_mixed")
+_FP8 = ("fp8", "deepseek_v4_fp8")
+_STORED = (
+    *_FP8,
+    "fbgemm_fp8",
+    "compressed-tensors",
+    "gptq",
+    "gptq_marlin",
+    "auto_gptq",
+    *_MODELOPT,
+)
+"""Methods whose checkpoints have quantised tensors: vLLM quantises none while it loads them."""
 _MODELOPT_HEADS = "0.23.0"
 """The first release in which ModelOpt's configs cover an output head."""
 
@@ -60,10 +72,53 @@ def contradictions_of(inspection: Inspection) -> Iterator[CheckpointFinding]:
             "take quantized_layers from the tool that exported it",
         )
         return
+    if quantisation.method in _FP8 and "activation_scheme" not in quantisation.config:
+        # Fp8Config.from_config of fp8.py, in each release
+        yield CheckpointFinding(
+            "method-refused",
+            f"{'.'.join(quantisation.way)} has no activation_scheme: vLLM ends with an "
+            "error when it reads a config of FP8 without it",
+            'set activation_scheme to "dynamic" in it, or to "static" where each module has an '
+            "input_scale",
+        )
     yield from _scales(inspection, quantisation)
+    yield from _plain_trunk(inspection, quantisation)
     yield from _covered(inspection, quantisation)
     yield from _left_out(inspection, quantisation)
     yield from _output_head(inspection, quantisation)
+
+
+def _plain_trunk(inspection: Inspection, quantisation: Quantisation) -> Iterator[CheckpointFinding]:
+    """Report a config that came along with tensors of which none is quantised."""
+    method = quantisation.method
+    is_stored = method in _STORED and (method not in _MODELOPT or quantisation.algorithm)
+    if not is_stored or quantisation.by_tensors or inspection.draft is not None:
+        return
+    if any(module.quantised for module in inspection.modules.values()):
+        return
+    covered = [
+        name
+        for name, module in inspection.modules.items()
+        if module.format in FLOATS
+        and name in inspection.run_time_names
+        and name not in inspection.mtp_modules
+        and name.rpartition(".")[2] in LINEAR_LAYERS
+        and quantisation.quantises(name)
+        and inspection.run_time_names[name] not in inspection.unquantised.ever
+        and (method != "compressed-tensors" or quantisation.target_names())
+        and inspection.is_targeted(name, quantisation)
+    ]
+    if covered:
+        yield CheckpointFinding(
+            "nothing-quantised",
+            f"the quantisation config covers {counted(len(covered), 'module')} such as "
+            f"{covered[0]}, and no module of the checkpoint is quantised: vLLM builds them "
+            f"quantised by {method}, and has no scales for them",
+            "take quantization_config out of config.json if the tensors are meant to be so, or "
+            "fetch the quantised ones",
+            modules=tuple(covered),
+            pattern=regular_expression(covered, ()),
+        )
 
 
 def _scales(inspection: Inspection, quantisation: Quantisation) -> Iterator[CheckpointFinding]:

@@ -2,26 +2,32 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 from vpatch.checkpoint.contradictions import contradictions_of
+from vpatch.checkpoint.conversions import generates
 from vpatch.checkpoint.finding_model import CheckpointFinding
 from vpatch.checkpoint.folder import MODELSLIM
 from vpatch.checkpoint.module_pattern import regular_expression
 from vpatch.checkpoint.modules import ADAPTER, ADAPTER_PATTERN, FLOATS, SCALES
 from vpatch.checkpoint.platforms import without_fp8
 from vpatch.checkpoint.tokenizer import NEW_IN_5
-from vpatch.util.plural import listed
+from vpatch.util.plural import counted, listed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from vpatch.checkpoint.drafts import CheckpointDraft
+    from vpatch.checkpoint.folder import Checkpoint
     from vpatch.checkpoint.inspection import Inspection
     from vpatch.checkpoint.mtp import Mtp
     from vpatch.checkpoint.tokenizer import Tokenizer
 
 _SHOWN = 4
+# Shards as transformers numbers them. No checkpoint has more.
+_NUMBERED = re.compile(r"(?P<start>.*-)(?P<number>\d{5})-of-(?P<all>\d{5})\.safetensors")
+_MOST_NUMBERED = 2000
 _LONGEST = 60
 # The method is in each release from 0.20.0 on, with a default for each of its other values.
 _NGRAM = """--speculative-config '{"method": "ngram", "num_speculative_tokens": 3}'"""
@@ -53,6 +59,13 @@ def _files(inspection: Inspection) -> Iterator[CheckpointFinding]:
             "--config-format mistral, and vpatch does not",
             fault=False,
         )
+    elif checkpoint.has_params and checkpoint.has_consolidated:
+        yield CheckpointFinding(
+            "mistral-format",
+            "params.json and consolidated files are there: vLLM reads these, unless it is started "
+            "with --config-format hf --load-format safetensors. vpatch looks at the other files",
+            fault=False,
+        )
     elif not checkpoint.config:
         yield CheckpointFinding(
             "no-config", "there is no config.json, so nothing says what model this is", "fetch it"
@@ -63,18 +76,45 @@ def _files(inspection: Inspection) -> Iterator[CheckpointFinding]:
             f"{file} is not there, which the index says has {len(names)} tensors",
             "fetch it",
         )
+    if checkpoint.index is None:
+        yield from _series(checkpoint)
     if checkpoint.absent:
         yield CheckpointFinding(
             "absent-tensors",
             f"the index names tensors that their shards do not have: {_some(checkpoint.absent)}",
             "fetch the index and the shards again, from one revision",
         )
-    if checkpoint.unlisted:
+    unlisted = [
+        name
+        for name in checkpoint.unlisted
+        if not (checkpoint.has_params and name.startswith("consolidated"))
+    ]
+    if unlisted:
         yield CheckpointFinding(
             "unlisted-shards",
-            f"vLLM does not read {_some(checkpoint.unlisted)}: the index does not name it",
+            f"vLLM does not read {_some(unlisted)}: the index does not name it",
             fault=False,
         )
+
+
+def _series(checkpoint: Checkpoint) -> Iterator[CheckpointFinding]:
+    """Report shards that are not there by the numbers of the others, where no index says so."""
+    series: dict[tuple[str, str], set[int]] = {}
+    for shard in checkpoint.shards:
+        if match := _NUMBERED.fullmatch(shard.path.name):
+            numbers = series.setdefault((match["start"], match["all"]), set())
+            numbers.add(int(match["number"]))
+    for (start, count), numbers in series.items():
+        if int(count) > _MOST_NUMBERED:
+            continue
+        if absent := sorted(set(range(1, int(count) + 1)) - numbers):
+            names = [f"{start}{number:0{len(count)}}-of-{count}.safetensors" for number in absent]
+            yield CheckpointFinding(
+                "missing-shard",
+                f"{counted(len(names), 'shard')} of {int(count)} not there, such as {names[0]}, "
+                "and neither is an index",
+                "fetch the checkpoint again, with its index",
+            )
 
 
 def _names(inspection: Inspection) -> Iterator[CheckpointFinding]:
@@ -200,6 +240,15 @@ def _layers(inspection: Inspection) -> Iterator[CheckpointFinding]:
     if mtp.scheme is None:
         yield _without_tensors(inspection, graft)
         return
+    if mtp.family is None and inspection.checkpoint.architecture:
+        yield CheckpointFinding(
+            "mtp-unknown",
+            f"{counted(len(mtp.names), 'tensor')} may be of an MTP head, since others call theirs "
+            f"{mtp.scheme.name}; vpatch does not know how a "
+            f"{inspection.checkpoint.architecture} names them",
+            fault=False,
+        )
+        return
     if not mtp.count:
         others = all(one.key.rpartition(".")[2] != key for one in mtp.declared)
         lacks = f"does not have {key}" if mtp.declared and others else "declares no MTP layer"
@@ -259,6 +308,8 @@ def _without_tensors(inspection: Inspection, graft: str) -> CheckpointFinding:
         what = f"there is no MTP: {key} config.json, and no tensors"
         ngram = f"vLLM drafts without a model: {_NGRAM}"
         hint = f"if the model was published with MTP layers: {graft}" if mtp.family else ngram
+        if not generates(inspection.checkpoint):
+            hint = None  # there is nothing to draft
         return CheckpointFinding("no-mtp", what, hint, fault=False)
     declared = f"{mtp.count} MTP {_layer(mtp.count)} declared"
     if mtp.family is None:

@@ -22,6 +22,10 @@ if TYPE_CHECKING:
 CONFIG = "config.json"
 PARAMS = "params.json"
 """The config of a checkpoint in Mistral's own format."""
+_CONSOLIDATED = "consolidated"
+"""What the names of tensors in Mistral's own format begin with."""
+_SENTENCES = "modules.json"
+"""What sentence-transformers says of a model that makes embeddings, and vLLM reads too."""
 INDEX = "model.safetensors.index.json"
 MTP_SHARD = "model-mtp.safetensors"
 """The shard that vpatch makes for MTP layers."""
@@ -48,7 +52,8 @@ class Checkpoint:
     `modelopt` and `modelslim` are what a quantisation config in a file of its own has. `missing`
     has each shard that the index names and that is not there, with the tensors in it; `absent` the
     tensors that the index promises and whose shard has them not; `unlisted` the shards that the
-    index does not name: vLLM does not read those. `has_params`: it has Mistral's params.json.
+    index does not name: vLLM does not read those. `has_params`: it has Mistral's params.json, and
+    `has_consolidated` its tensors beside it. `pools`: it is one of sentence-transformers.
     """
 
     folder: Path
@@ -61,6 +66,8 @@ class Checkpoint:
     absent: tuple[str, ...] = ()
     unlisted: tuple[str, ...] = ()
     has_params: bool = False
+    has_consolidated: bool = False
+    pools: bool = False
 
     @property
     def language(self) -> dict[str, JsonValue]:
@@ -150,6 +157,8 @@ def read_checkpoint(files: Files) -> Checkpoint:
         ),
         tuple(name for name in there if name not in listed),
         PARAMS in names,
+        any(name.startswith(_CONSOLIDATED) and name.endswith(".safetensors") for name in names),
+        _SENTENCES in names,
     )
 
 

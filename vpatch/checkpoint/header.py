@@ -29,6 +29,8 @@ BITS = {
     **dict.fromkeys(("I64", "U64", "F64", "C64"), 64),
 }
 """Each dtype of the format, and how many bits one value has."""
+# What a clone without Git LFS has in the place of a file.
+_POINTER = b"version https://git-lfs.github.com/spec/"
 # A number of thousands of digits cannot even be shown.
 _NUMBERS = 1 << 63
 _DIMENSIONS = 64
@@ -67,6 +69,13 @@ def read_shard(files: Files, name: str) -> Shard:
     """
     path, size = files.root / name, files.size(name)
     text = files.start(name, _MOST_HEADERS)
+    if text.startswith(_POINTER):
+        raise CheckpointError(
+            "it is a pointer of Git LFS, and not the file itself",
+            where=str(path),
+            hint="run git lfs pull in the clone, or fetch it with a client of the Hub",
+            code="checkpoint.damaged",
+        )
     announced = int.from_bytes(text[:LENGTH], "little")
     if announced > LARGEST:
         raise _damage(

@@ -253,6 +253,8 @@ def quantisation_of(checkpoint: Checkpoint) -> Quantisation | None:
     for way, config in (
         ((), checkpoint.config),
         (("text_config",), checkpoint.config.get("text_config")),
+        # _CONFIG_ATTRS_MAPPING of transformers_utils/config.py
+        (("llm_config",), checkpoint.config.get("llm_config")),
     ):
         for key in _KEYS:
             inner = config.get(key) if isinstance(config, dict) else None

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 _MODELS = "model_executor/models"
 TRUNK = re.compile(
-    r"(?P<outer>model\.|language_model\.model\.|model\.language_model\.|)layers\.(?P<layer>\d+)\."
+    r"(?P<outer>model\.|language_model\.model\.|model\.language_model\.|backbone\.|)layers\.(?P<layer>\d+)\."
 )
 """The beginning of a trunk layer's names, and of MTP layers that are behind it."""
 

@@ -6,6 +6,7 @@ import ast
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from vpatch.checkpoint.conversions import is_registered
 from vpatch.checkpoint.gaps import gaps_of
 from vpatch.checkpoint.methods import MODELSLIM_METHOD, WHILE_LOADING
 from vpatch.checkpoint.override import (
@@ -40,8 +41,9 @@ _OVERRIDE = "hf_config_override"
 class Support:
     """What a release has. None: the checkpoint does not say what to look for.
 
-    `architecture`: the release registers the model. `mtp`: it has a draft model for the MTP layers,
-    and its loader reads them. `quantisation`: it knows the method, or another one that reads it.
+    `architecture`: the release registers the model, or the one that vLLM makes it of. `mtp`: it has
+    a draft model for the MTP layers, and its loader reads them. `quantisation`: it knows the
+    method, or another one that reads it.
     """
 
     architecture: bool | None
@@ -106,7 +108,7 @@ def _support(inspection: Inspection, files: Mapping[str, bytes], release: str) -
         else:
             has_gap = any(gap.has(release) for gap in gaps_of(inspection))
             mtp = reached in drafts and not has_gap
-    return Support(architecture in known if architecture else None, mtp, method)
+    return Support(is_registered(architecture, known) if architecture else None, mtp, method)
 
 
 def _has_draft(inspection: Inspection, files: Mapping[str, bytes], drafts: set[str]) -> bool:

@@ -195,7 +195,8 @@ def test_graft_mtp_onto_a_quantised_trunk_says_what_is_left(empty):
     tensors = b.trunk(dtype="F8_E4M3")
     for name in [n for n, (dtype, _) in tensors.items() if dtype == "F8_E4M3"]:
         tensors[f"{name}_scale_inv"] = ("F32", (1, 1))
-    quantised = {"quantization_config": {"quant_method": "fp8"}}
+    method = {"quant_method": "fp8", "activation_scheme": "dynamic"}
+    quantised = {"quantization_config": method}
     b.write_checkpoint(empty.folder / "fp8", config | quantised, tensors)
     run = empty.run("checkpoint", "graft-mtp", "fp8", "--from", "whole", code=1)
     assert "the MTP head is BF16, and the quantisation config covers it" in run.out
