@@ -366,3 +366,33 @@ def test_files_in_mistrals_own_format_beside_others(tmp_path):
     seen = findings(tmp_path)
     assert "unlisted-shards" not in seen
     assert "--config-format hf" in seen["mistral-format"].what
+    # Without an index too, the same tensors are not looked at twice.
+    (tmp_path / "model.safetensors.index.json").unlink()
+    assert "norm.weight" not in b.look_at(tmp_path).checkpoint.names()
+    assert findings(tmp_path).keys() == seen.keys()
+
+
+@pytest.mark.parametrize(("dynamic", "covered"), [
+    ({"-:.*attn.*": {}, "-:.*mtp.*": {}}, False), ({"-:.*attn.*": {}}, True),
+])  # fmt: skip
+def test_gptq_asks_its_dynamic_list_alone_about_experts(dynamic, covered, tmp_path):
+    """vllm-project/vllm#39475: vLLM goes by the tensors for linear layers, and not for experts."""
+    method = {"quant_method": "gptq", "bits": 4, "group_size": 128, "dynamic": dynamic}
+    tensors = qwen_moe("gptq")
+    found = faults(b.write_checkpoint(tmp_path, qwen_config(method), tensors))
+    assert list(found) == (["mtp-format"] if covered else [])
+    if covered:
+        assert {name.partition(".experts.")[0] for name in found["mtp-format"].modules} == {
+            "mtp.layers.0.mlp"
+        }
+
+
+@pytest.mark.parametrize(("architecture", "name", "kinds"), [
+    ("Phi4MMForCausalLM", "model.layers.0.mlp.up_proj.lora_A.vision.weight", []),
+    ("Phi4MMForCausalLM", "model.layers.0.mlp.up_proj.base_layer.weight", []),
+    ("XLMRobertaModel", "roberta.encoder.layers.0.fc.parametrizations.weight.0.lora_A", []),
+    ("LlamaForCausalLM", "model.layers.0.mlp.up_proj.lora_A.weight", ["adapter-names"]),
+])  # fmt: skip
+def test_models_that_are_published_with_their_adapters(architecture, name, kinds, tmp_path):
+    tensors = b.trunk() | {name: b.matrix()}
+    assert list(faults(b.write_checkpoint(tmp_path, b.config_of(architecture), tensors))) == kinds

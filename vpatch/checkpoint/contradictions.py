@@ -89,7 +89,7 @@ def contradictions_of(inspection: Inspection) -> Iterator[CheckpointFinding]:
 
 
 def _plain_trunk(inspection: Inspection, quantisation: Quantisation) -> Iterator[CheckpointFinding]:
-    """Report a config that came along with tensors of which none is quantised."""
+    """Report a config that covers layers where no tensor is quantised."""
     method = quantisation.method
     is_stored = method in _STORED and (method not in _MODELOPT or quantisation.algorithm)
     if not is_stored or quantisation.by_tensors or inspection.draft is not None:

@@ -25,6 +25,10 @@ if TYPE_CHECKING:
     from vpatch.checkpoint.tokenizer import Tokenizer
 
 _SHOWN = 4
+# Phi-4-multimodal has its adapters around its model: phi4mm.py reads both.
+_WITH_OWN_ADAPTERS = ("Phi4MMForCausalLM",)
+# Those of jina-embeddings-v3, which bert_with_rope.py merges.
+_PARAMETRIZED = ".parametrizations."
 # Shards as transformers numbers them. No checkpoint has more.
 _NUMBERED = re.compile(r"(?P<start>.*-)(?P<number>\d{5})-of-(?P<all>\d{5})\.safetensors")
 _MOST_NUMBERED = 2000
@@ -120,7 +124,10 @@ def _series(checkpoint: Checkpoint) -> Iterator[CheckpointFinding]:
 def _names(inspection: Inspection) -> Iterator[CheckpointFinding]:
     """Report tensors that belong to no module of a model."""
     names = [name for name, _, _ in inspection.checkpoint.tensors()]
-    adapter = [name for name in names if ADAPTER.search(name)]
+    is_own = inspection.checkpoint.architecture in _WITH_OWN_ADAPTERS
+    adapter = [
+        name for name in names if ADAPTER.search(name) and not is_own and _PARAMETRIZED not in name
+    ]
     if adapter:
         yield CheckpointFinding(
             "adapter-names",
@@ -307,8 +314,10 @@ def _without_tensors(inspection: Inspection, graft: str) -> CheckpointFinding:
         key = "0 layers in" if mtp.declared else "no key in"
         what = f"there is no MTP: {key} config.json, and no tensors"
         ngram = f"vLLM drafts without a model: {_NGRAM}"
-        hint = f"if the model was published with MTP layers: {graft}" if mtp.family else ngram
-        if not generates(inspection.checkpoint):
+        hint: str | None = ngram
+        if mtp.family:
+            hint = f"if the model was published with MTP layers: {graft}"
+        elif not generates(inspection.checkpoint):
             hint = None  # there is nothing to draft
         return CheckpointFinding("no-mtp", what, hint, fault=False)
     declared = f"{mtp.count} MTP {_layer(mtp.count)} declared"

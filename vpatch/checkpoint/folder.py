@@ -131,6 +131,9 @@ def read_checkpoint(files: Files) -> Checkpoint:
     config = read_object(files, CONFIG) if CONFIG in names else {}
     there = sorted(name for name in names if name.endswith(".safetensors"))
     index = read_object(files, INDEX) if INDEX in names else None
+    others = [name for name in there if not name.startswith(_CONSOLIDATED)]
+    if PARAMS in names and CONFIG in names and index is None and others:
+        there = others  # the same tensors twice, and config.json names those of the others
     if not there and index is None:
         raise _no_tensors(files.root, names)
     listed = _list_shards(files.root, index) if index is not None else dict.fromkeys(there, ())

@@ -36,6 +36,8 @@ if TYPE_CHECKING:
     from vpatch.checkpoint.mtp import Mtp
     from vpatch.checkpoint.quantisation import Quantisation
 
+_GPTQ = ("gptq", "gptq_marlin", "auto_gptq")
+
 
 @dataclass(frozen=True)
 class Amount:
@@ -108,16 +110,21 @@ class Inspection:
 
         They are those that are quantised in every trunk layer, and the projections that join a
         layer to the trunk where vLLM builds these by the config. What the config leaves out in any
-        release is not among them, and nothing is where vLLM goes by the tensors' dtypes.
+        release is not among them, and nothing is where vLLM goes by the tensors' dtypes. GPTQ does
+        not for experts: `get_moe_quant_method` asks for `dynamic` alone.
         """
         quantisation = self.quantisation
-        if quantisation is None or quantisation.by_tensors:
+        if quantisation is None:
+            return []
+        experts_alone = quantisation.by_tensors
+        if experts_alone and quantisation.method not in _GPTQ:
             return []
         return [
             name
             for name, module in self.mtp_modules.items()
             if module.format in FLOATS
             and name in self.run_time_names
+            and (not experts_alone or experts_of(name) is not None)
             and quantisation.quantises(name)
             and self.run_time_names[name] not in self.unquantised.ever
             and self.is_targeted(name, quantisation)
