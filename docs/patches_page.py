@@ -58,7 +58,8 @@ def thread_link(name: str) -> str:
 
 def _facts(patch: Patch, shapes: Shapes) -> Iterator[str]:
     for symptom in patch.declaration.symptoms:
-        yield f"- Symptom: {escape(symptom)}"
+        # As a log or a person has it, so in code.
+        yield "- Symptom: `" + symptom.replace("`", "'") + "`"
     states = _states(shapes)
     for state, name in _STATES.items():
         if states[state]:
