@@ -57,6 +57,18 @@ COMMANDS = {
         "Convert diffs, commits or a tree to patches.",
         results={"": "importing.output.ImportOutput"},
     ),
+    "edit": Command(
+        "write",
+        "edit.command",
+        "Open a patch as code, to change it.",
+        results={"": "edit.output.EditOutput"},
+    ),
+    "refresh": Command(
+        "write",
+        "edit.refresh_command",
+        "Make a patch say what its work tree says.",
+        results={"": "edit.output.RefreshOutput"},
+    ),
     "list": Command(
         "write",
         "library.list_command",

@@ -140,6 +140,15 @@ def check_out(repo: Path, branch: str) -> None:
         run(repo, "symbolic-ref", "HEAD", ref)
 
 
+def keep_in_work_tree(repo: Path, commit: str) -> None:
+    """Put the branch that is checked out back to a commit. What came after it is staged then.
+
+    The ref `refs/vpatch/patched` keeps it.
+    """
+    run(repo, "update-ref", "refs/vpatch/patched", "HEAD")
+    run(repo, "update-ref", "HEAD", commit)
+
+
 def current_branch(repo: Repository) -> str | None:
     """The branch that is checked out; None where HEAD is a commit."""
     return text_from(repo, "branch", "--show-current") or None

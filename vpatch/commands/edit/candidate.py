@@ -1,0 +1,157 @@
+"""A changed patch in a folder of its own: written, loaded, and applied twice."""
+
+from __future__ import annotations
+
+import shutil
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+from vpatch.commands.edit.patch_text import with_list, with_texts
+from vpatch.commands.importing.proof import failure_of_second, without_requires
+from vpatch.errors import VpatchError
+from vpatch.library.loading import load_patch
+from vpatch.library.patch import DECLARATION
+from vpatch.planning.plan import plan
+from vpatch.planning.state import State
+from vpatch.trust.decision import EVERYTHING
+from vpatch.util.directories import remove
+from vpatch.workspace.examples import run_examples
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from pathlib import Path
+
+    from vpatch.commands.edit.folding import FoldedEdits
+    from vpatch.commands.edit.patch_text import Location
+    from vpatch.library.patch import Patch
+    from vpatch.planning.answers import Answers
+    from vpatch.source.memory import ChangedTree
+
+_EFFECT = "effect"
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A changed patch in the staging folder. `text` is its patch.yaml, `removed` are files."""
+
+    patch: Patch
+    text: str
+    folded: FoldedEdits
+    location: Location
+    removed: tuple[str, ...]
+    examples: tuple[str, ...] = field(default=())
+
+
+@dataclass(frozen=True)
+class CandidateWriter:
+    """Writes changed patches into `staging`. `wanted` is what they must make of `tree`."""
+
+    original: Patch
+    location: Location
+    tree: ChangedTree
+    wanted: Mapping[str, bytes]
+    staging: Path
+    answers: Answers
+
+    @property
+    def _text(self) -> str:
+        return (self.original.folder / DECLARATION).read_bytes().decode()
+
+    def candidates(self, folded: FoldedEdits) -> Iterator[Candidate | str]:
+        """The patch with these edits, and then with another effect; what is wrong with each."""
+        where = str(self.original.folder / DECLARATION)
+        text = with_list(self._text, self.location, folded.edits, where)
+        failure = self._write(text, folded)
+        yield failure
+        if isinstance(failure, Candidate):
+            return
+        for other in with_texts(text, _EFFECT, _pieces(folded.texts)):
+            yield self._write(other, folded)
+
+    def _write(self, text: str, folded: FoldedEdits) -> Candidate | str:
+        folder = self.staging / self.original.id
+        remove(folder)
+        shutil.copytree(self.original.folder, folder, symlinks=True)
+        (folder / DECLARATION).write_bytes(text.encode())
+        for name, content in folded.files.items():
+            place = folder / name
+            if not place.is_file() or place.read_bytes() != content:
+                place.write_bytes(content)
+        try:
+            patch = load_patch(folder, EVERYTHING)
+        except VpatchError as error:
+            return error.what
+        removed = tuple(sorted(_used(self.original) - _used(patch)))
+        for name in removed:
+            (folder / name).unlink()
+        failure = self._failure(patch)
+        return failure or Candidate(patch, text, folded, self.location, removed)
+
+    def _failure(self, patch: Patch) -> str | None:
+        """Apply a patch twice. The first time it must give the bytes, the second time nothing."""
+        alone = without_requires(patch)
+        (first,) = plan([alone], self.tree, answers=self.answers, shapes=False).decisions
+        if first.state is not State.NEEDED:
+            return f"it is {first.state}: {first.reason}"
+        files = {path: change.after for path, change in first.changes.items()}
+        if files != self.wanted:
+            return "it does not give the same bytes as the work tree"
+        together = {**self.tree.files, **files}
+        return failure_of_second(alone, self.tree.tree, together, self.answers)
+
+
+def _pieces(texts: Mapping[str, str]) -> dict[str, str]:
+    """Texts that changed, whole and line by line."""
+    pieces = dict(texts)
+    for old, new in texts.items():
+        lines = old.splitlines(), new.splitlines()
+        if len(lines[0]) == len(lines[1]):
+            pieces |= {a.strip(): b.strip() for a, b in zip(*lines, strict=True) if a != b}
+    return pieces
+
+
+def _used(patch: Patch) -> set[str]:
+    """The names of the files that edits of a patch use."""
+    return {path.name for variant in patch.variants for e in variant.edits for path in e.uses}
+
+
+def with_examples(candidate: Candidate) -> Candidate:
+    """Keep the examples that hold, and write anew what follows from the code before.
+
+    An example that the patch is not about any more stays, and the result says so.
+    """
+    patch = candidate.patch
+    if not (patch.folder / "examples").is_dir():
+        return candidate
+    notes: list[str] = []
+    try:
+        failing = [one.name for one in run_examples(patch) if one.failures]
+    except VpatchError as error:
+        return replace(candidate, examples=(error.what,))
+    for name in failing:
+        notes.append(_write_again(patch, patch.folder / "examples" / name))
+    return replace(candidate, examples=tuple(notes))
+
+
+def _write_again(patch: Patch, folder: Path) -> str:
+    from vpatch.workspace.examples import example_decisions  # noqa: PLC0415
+
+    decision = next(d for name, d in example_decisions(patch) if name == folder.name)
+    if decision.state is not State.NEEDED or not folder.name.startswith(State.NEEDED):
+        return f"example {folder.name} does not hold: the patch is {decision.state} there"
+    after = folder / "after"
+    remove(after)
+    shutil.copytree(folder / "before", after)
+    for path, change in decision.changes.items():
+        (after / path).parent.mkdir(parents=True, exist_ok=True)
+        (after / path).write_bytes(change.after)
+    return f"example {folder.name}: its code after the patch is written anew"
+
+
+def beside_of(folder: Path) -> dict[str, bytes]:
+    """The files beside a patch that edits may use."""
+    return {
+        path.name: path.read_bytes()
+        for path in sorted(folder.iterdir())
+        if path.is_file() and path.name != DECLARATION
+    }

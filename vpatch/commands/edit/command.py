@@ -1,0 +1,113 @@
+"""vpatch edit: a checkout in which a patch is edited as code."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+
+import click
+
+from vpatch.commands.edit.opening import OpenedEdit, abort_edit, open_edit
+from vpatch.console.completion import PATCH_ID, RECIPE_NAME, RELEASE
+from vpatch.console.options import json_option, library_options
+from vpatch.console.result import CommandResult
+from vpatch.errors import ExitCode, MissingOptionError, UnusedOptionError
+from vpatch.util.plural import listed
+from vpatch.workspace.context import Context
+
+_SHOWN = 6
+
+
+@click.command("edit")
+@click.argument("patch_id", required=False, type=PATCH_ID, metavar="[PATCH]")
+@click.option("--vllm", type=RELEASE, metavar="VERSION", help="The vLLM to edit the patch on.")
+@click.option(
+    "--recipe",
+    type=RECIPE_NAME,
+    metavar="NAME",
+    help="The recipe with the series  [default: that of --vllm, or the only one with the patch]",
+)
+@click.option(
+    "--checkout",
+    type=click.Path(path_type=Path),
+    metavar="DIR",
+    help="Folder of the checkout  [default: .vpatch/edit-PATCH in the project]",
+)
+@click.option("--abort", is_flag=True, help="Remove the checkout, and leave the patch as it is.")
+@library_options
+@json_option
+def command(
+    patch_id: str | None,
+    vllm: str | None,
+    recipe: str | None,
+    checkout: Path | None,
+    context: Context,
+    *,
+    abort: bool,
+    as_json: bool,
+) -> CommandResult | ExitCode:
+    """Open a patch as code, to change it.
+
+    Makes a checkout with the patches that come before PATCH, a commit each. What PATCH changes is
+    in the work tree, as if you had added it with git. Edit the files, and run `vpatch refresh
+    PATCH`: the patch then says what the work tree says.
+    """
+    if abort:
+        for option, value in (("--vllm", vllm), ("--recipe", recipe)):
+            if value is not None:
+                raise UnusedOptionError(
+                    f"{option} would have no effect with --abort", hint="leave it out"
+                )
+        name, folder = abort_edit(context, patch_id, checkout)
+        if as_json:
+            return CommandResult(_output(name, folder))
+        click.echo(f"{folder} is removed; {name} stays as it is")
+        return ExitCode.CLEAN
+    if patch_id is None:
+        raise MissingOptionError(
+            "no patch is named", hint="give its id: vpatch list shows which there are"
+        )
+    opened = open_edit(context, patch_id, vllm, recipe, checkout)
+    if as_json:
+        return CommandResult(_output(patch_id, opened.folder, opened))
+    for line in _lines(opened):
+        click.echo(line)
+    return ExitCode.CLEAN
+
+
+def _output(name: str, folder: Path, opened: OpenedEdit | None = None):  # type: ignore[no-untyped-def]
+    from vpatch.commands.edit.output import EditOutput  # noqa: PLC0415 - models load slowly
+
+    if opened is None:
+        return EditOutput(
+            id=name, folder=folder, outcome="aborted", version=None, files=[], earlier=[], later=[]
+        )
+    record = opened.record
+    return EditOutput(
+        id=name,
+        folder=folder,
+        outcome=opened.outcome,
+        version=record.source.version,
+        files=list(opened.files),
+        earlier=list(record.earlier),
+        later=list(record.later),
+    )
+
+
+def _lines(opened: OpenedEdit) -> list[str]:
+    record, shown = opened.record, shlex.quote(str(opened.folder))
+    release = f"{record.source.tree} {record.source.version or record.source.origin}"
+    if opened.outcome == "unchanged":
+        return [
+            f"{opened.folder} is there already, for {record.patch} on {release}; "
+            "nothing was written",
+            f"next: edit files in {shown}, then run vpatch refresh {record.patch}",
+        ]
+    lines = [f"{opened.folder}  {record.patch} on {release}"]
+    if record.earlier:
+        lines.append(f"  below it: {listed(list(record.earlier), _SHOWN)}")
+    lines.append(f"  it changes: {listed(list(opened.files), _SHOWN)}")
+    if record.later:
+        lines.append(f"  not in the checkout, as they come later: {listed(record.later, _SHOWN)}")
+    lines.append(f"next: edit files in {shown}, then run vpatch refresh {record.patch}")
+    return lines

@@ -1,0 +1,228 @@
+"""What the work tree has becomes edits: those of the patch as far as they hold, and new ones."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field, replace
+from itertools import islice
+from typing import TYPE_CHECKING
+
+from vpatch.changes.change import FileChange
+from vpatch.changes.time_limit import check_time
+from vpatch.commands.edit.patch_text import ListedEdit
+from vpatch.commands.edit.tweaks import tweaks
+from vpatch.commands.edit.workbench import Outcome, Workbench
+from vpatch.commands.importing.assembly import AssembledPatch, assemble
+from vpatch.deriving.derive import BY_TEXT, NotDerivedError, derive
+from vpatch.source.memory import ChangedTree
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from vpatch.deriving.candidate import Declared
+    from vpatch.deriving.derive import DerivedEdit
+
+_MOST_TWEAKS = 1500
+
+
+@dataclass(frozen=True)
+class FoldedEdits:
+    """A list of edits that gives what is wanted, with the files beside the patch.
+
+    `texts` are pieces of code that changed in edits of the patch, before and after.
+    """
+
+    edits: tuple[ListedEdit, ...]
+    files: Mapping[str, bytes]
+    texts: Mapping[str, str] = field(default_factory=dict)
+    by_text: tuple[str, ...] = ()
+
+
+def foldings(
+    bench: Workbench, edits: Sequence[Declared], files: Mapping[str, bytes]
+) -> Iterator[FoldedEdits]:
+    """Lists of edits that give what is wanted, those with most of the patch's own edits first.
+
+    Raises:
+        NotDerivedError: no edit says a part of it.
+    """
+    own = [ListedEdit(edit, number) for number, edit in enumerate(edits)]
+    start = FoldedEdits(tuple(own), files)
+    tweaked = _tweaked(bench, start)
+    for one in (tweaked, start):
+        yield from _completed(bench, one)
+        if one.edits == start.edits and one.files == start.files:
+            break
+    nothing = FoldedEdits((), files)
+    yield from _derived(bench, nothing, edits)
+
+
+def _declared(edits: Sequence[ListedEdit]) -> list[Declared]:
+    return [one.declared for one in edits]
+
+
+def _tweaked(bench: Workbench, one: FoldedEdits) -> FoldedEdits:
+    """The edits with pieces of their code changed, as far as that comes nearer."""
+    outcome = bench.run(_declared(one.edits), one.files)
+    if isinstance(outcome, int):
+        return one
+    distance, idle = bench.distance(outcome.view), outcome.idle
+    numbers = iter(range(_MOST_TWEAKS))
+    while distance:
+        nearer = None
+        tried = tweaks(_declared(one.edits), one.files, bench.differing(outcome.view))
+        for edits, files, pair in tried:
+            check_time()
+            if next(numbers, None) is None:
+                return one
+            other = bench.run(edits, files)
+            if isinstance(other, int) or other.idle - idle:
+                continue
+            if bench.distance(other.view) < distance:
+                nearer = (edits, files, pair, other)
+                break
+        if nearer is None:
+            return one
+        edits, files, (old, new), outcome = nearer
+        distance = bench.distance(outcome.view)
+        listed = [replace(a, declared=b) for a, b in zip(one.edits, edits, strict=True)]
+        texts = {**one.texts, **({old: new} if old else {})}
+        one = FoldedEdits(tuple(listed), files, texts)
+    return one
+
+
+def _completed(bench: Workbench, one: FoldedEdits) -> Iterator[FoldedEdits]:
+    """The edits that still give their part, and new ones for the rest."""
+    every = _declared(one.edits)
+    outcome = bench.run(every, one.files)
+    if isinstance(outcome, Outcome) and not bench.differing(outcome.view) and not outcome.idle:
+        yield one
+        return
+    holding = [edit for edit in one.edits if bench.is_done(edit.declared, one.files)]
+    while True:
+        outcome = bench.run(_declared(holding), one.files)
+        if isinstance(outcome, int):
+            del holding[outcome]
+            continue
+        if not outcome.idle:
+            break
+        holding = [edit for number, edit in enumerate(holding) if number not in outcome.idle]
+    if holding or not every:
+        yield from _derived(bench, replace(one, edits=tuple(holding)), every)
+
+
+def _derived(
+    bench: Workbench, one: FoldedEdits, before: Sequence[Declared]
+) -> Iterator[FoldedEdits]:
+    """Some edits, and new ones for what they do not give. `before` are all that there were."""
+    outcome = bench.run(_declared(one.edits), one.files)
+    if isinstance(outcome, int):
+        return
+    differing = bench.differing(outcome.view)
+    if not differing:
+        if one.edits:
+            yield one
+        return
+    if any(wanted is None for _, wanted in differing.values()):
+        return
+    changes = [FileChange(path, now, new or b"") for path, (now, new) in differing.items()]
+    tree = ChangedTree(bench.below.tree, dict(outcome.view.files), frozenset())
+    added = [change for change in changes if change.before is None]
+    for text in (False, True):
+        derived = [
+            edit
+            for change in changes
+            if change.before is not None
+            for edit in derive(change, tree, exact=True, text=text)
+        ]
+        for merge in (True, False):
+            assembled = assemble(added, derived, tree, merge=merge, taken=one.files)
+            beside = {**one.files, **assembled.files}
+            notes = assembled.notes(derived)
+            reasons = tuple(f"{each.path}: {each.why}" for each in derived if each.why)
+            for edits in _placed(bench, one, assembled, notes, before, beside):
+                after = bench.run(_declared(edits), beside)
+                if isinstance(after, int) or after.idle or bench.differing(after.view):
+                    continue
+                yield FoldedEdits(tuple(edits), beside, one.texts, reasons)
+
+
+def _placed(
+    bench: Workbench,
+    one: FoldedEdits,
+    assembled: AssembledPatch,
+    notes: Mapping[int, str],
+    before: Sequence[Declared],
+    files: Mapping[str, bytes],
+) -> Iterator[list[ListedEdit]]:
+    """The edits in order: keywords in an edit that adds some, or in the place of what goes."""
+    new = [
+        ListedEdit(edit, note=notes.get(number)) for number, edit in enumerate(assembled.edits)
+    ]
+    yield from _with_keywords(list(one.edits), new)
+    present = {edit.origin for edit in one.edits}
+    gone = [number for number in range(len(before)) if number not in present]
+    if gone and new:
+        yield _instead(list(one.edits), new, gone, before, bench, files)
+    yield [*one.edits, *new]
+
+
+def _with_keywords(
+    edits: list[ListedEdit], new: list[ListedEdit]
+) -> Iterator[list[ListedEdit]]:
+    """Put keywords that are new into an edit that adds keywords to such a place."""
+    if len(new) != 1 or not isinstance(new[0].declared.get("add-keyword"), dict):
+        return
+    for number, edit in enumerate(edits):
+        own, more = edit.declared.get("add-keyword"), new[0].declared["add-keyword"]
+        if isinstance(own, dict) and isinstance(more, dict):
+            declared = {**edit.declared, "add-keyword": {**own, **more}}
+            yield [*edits[:number], replace(edit, declared=declared), *edits[number + 1 :]]
+
+
+def _instead(
+    edits: list[ListedEdit],
+    new: list[ListedEdit],
+    gone: Sequence[int],
+    before: Sequence[Declared],
+    bench: Workbench,
+    files: Mapping[str, bytes],
+) -> list[ListedEdit]:
+    """Put each new edit where an edit was that is most like it, of those that go."""
+    del bench, files
+    placed = list(edits)
+    free = list(gone)
+    for one in new:
+        if not free:
+            placed.append(one)
+            continue
+        nearest = max(free, key=lambda n: _likeness(one.declared, before[n]))
+        free.remove(nearest)
+        at = next(
+            (
+                n
+                for n, edit in enumerate(placed)
+                if (edit.origin if edit.origin is not None else edit.instead_of or 0) > nearest
+            ),
+            len(placed),
+        )
+        placed.insert(at, replace(one, instead_of=nearest))
+    return placed
+
+
+def _likeness(one: Declared, other: Declared) -> int:
+    """How many keys and words two edits share."""
+    keys = len(one.keys() & other.keys())
+    words = [set(json.dumps(edit).replace('"', " ").split()) for edit in (one, other)]
+    return 3 * keys + len(words[0] & words[1])
+
+
+def is_by_text(edit: Declared) -> bool:
+    return bool(BY_TEXT & edit.keys())
+
+
+def reasons_of(derived: Sequence[DerivedEdit]) -> list[str]:
+    return [f"{each.path}: {each.why}" for each in islice(derived, None) if each.why]
+
+
+__all__ = ["FoldedEdits", "NotDerivedError", "foldings"]

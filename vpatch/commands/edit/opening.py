@@ -1,0 +1,175 @@
+"""A checkout with a series up to a patch, and the change of the patch in the work tree."""
+
+from __future__ import annotations
+
+import errno
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+from vpatch.checkout.lockfile import LockedPin
+from vpatch.checkout.transaction import CheckoutTransaction, WrongTargetError
+from vpatch.commands.edit.record import EditRecord, find_edit, place_of, read_record
+from vpatch.commands.edit.series import Series, planned_series, selected
+from vpatch.errors import UsageError
+from vpatch.git import checkout as git
+from vpatch.git.checkout import NewCommit
+from vpatch.planning.state import State
+from vpatch.util.directories import remove
+from vpatch.util.scratch import staging_folder
+from vpatch.util.uninterrupted import uninterrupted
+from vpatch.workspace.checkout import hide_from_git, real_folder
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from vpatch.planning.state import Decision
+    from vpatch.workspace.context import Context
+
+_OCCUPIED = {errno.ENOTEMPTY, errno.EEXIST, errno.ENOTDIR}
+
+
+@dataclass(frozen=True)
+class OpenedEdit:
+    """A checkout to edit a patch in. `later` are those of the series that are not in it."""
+
+    folder: Path
+    record: EditRecord
+    outcome: Literal["created", "unchanged"]
+    files: tuple[str, ...]
+
+    @property
+    def later(self) -> tuple[str, ...]:
+        return self.record.later
+
+
+def open_edit(
+    context: Context, patch_id: str, vllm: str | None, recipe: str | None, checkout: Path | None
+) -> OpenedEdit:
+    """Make a checkout to edit a patch in.
+
+    Raises:
+        UsageError: the patch is not needed there, or the folder holds something else.
+        VpatchError: the source cannot be read, or the checkout cannot be written.
+    """
+    selection = selected(context, patch_id, vllm, recipe)
+    target = real_folder(checkout) if checkout else place_of(context, patch_id)
+    with context.tree(selection.spec, selection.expected_digest) as tree:
+        known = _known(target, patch_id, LockedPin.model_validate(vars(tree.pin)))
+        if known is not None:
+            return OpenedEdit(target, known, "unchanged", ())
+        if checkout is None:
+            hide_from_git(context.checkouts)
+        series = planned_series(context, selection.patches, patch_id, tree)
+        decision = series.decision
+        _refuse_not_needed(context, decision, tree.pin.label)
+        with CheckoutTransaction(target, tree, context.progress) as transaction:
+            record = _write(context, transaction, series, selection.recipe)
+    return OpenedEdit(target, record, "created", tuple(sorted(decision.changes)))
+
+
+def abort_edit(context: Context, patch_id: str | None, checkout: Path | None) -> tuple[str, Path]:
+    """Remove the checkout in which a patch is edited, and return the id of the patch.
+
+    Raises:
+        UsageError: there is none, or there are several.
+    """
+    folder = find_edit(context, patch_id, checkout)
+    record = read_record(folder)
+    if record is None or (patch_id is not None and record.patch != patch_id):
+        raise _other_patch(folder, record)
+    remove_checkout(folder)
+    return record.patch, folder
+
+
+def remove_checkout(folder: Path) -> None:
+    """Remove a checkout: at every moment it is there wholly, or not at all."""
+    with staging_folder(folder.parent, folder.name) as staging, uninterrupted():
+        gone = staging / "gone"
+        folder.rename(gone)
+        remove(gone)
+
+
+def _known(target: Path, patch_id: str, source: LockedPin) -> EditRecord | None:
+    """The record of a checkout that is there.
+
+    Raises:
+        UsageError: another patch or release is edited there, or it is something else.
+    """
+    record = read_record(target)
+    if record is None:
+        if target.exists() and not (target.is_dir() and not any(target.iterdir())):
+            raise _occupied(target)
+        return None
+    if (record.patch, record.source.digest) != (patch_id, source.digest):
+        raise _other_patch(target, record)
+    return record
+
+
+def _occupied(target: Path) -> WrongTargetError:
+    return WrongTargetError(
+        "is not empty" if target.is_dir() else "is not a folder",
+        where=str(target),
+        hint="name a new folder with --checkout: vpatch edit overwrites nothing",
+        code="checkout.not-empty",
+    )
+
+
+def _other_patch(target: Path, record: EditRecord | None) -> UsageError:
+    what = "nothing" if record is None else record.patch
+    release = "" if record is None else f" on {record.source.version or record.source.origin}"
+    return UsageError(
+        f"the checkout is for {what}{release}",
+        where=str(target),
+        hint=f"run vpatch refresh {what} or vpatch edit --abort {what} first, or name another "
+        "folder with --checkout",
+        code="edit.other-patch",
+    )
+
+
+def _refuse_not_needed(context: Context, decision: Decision, label: str) -> None:
+    if decision.state is State.NEEDED:
+        return
+    if decision.state is State.UNTRUSTED:
+        context.require_trust([decision.patch])
+    raise UsageError(
+        f"the patch {decision.patch.id!r} is {decision.state} on {label}: {decision.reason}",
+        hint="name a release that the patch applies to: vpatch status shows which",
+        code="edit.not-needed",
+    )
+
+
+def _write(
+    context: Context, transaction: CheckoutTransaction, series: Series, recipe: str | None
+) -> EditRecord:
+    decision = series.decision
+    with transaction.writing():
+        task = context.progress.start(f"Writing {transaction.target}")
+        folder, base = transaction.repository()
+        change = NewCommit(
+            f"{series.patch.id}: as it was before the edit",
+            {path: change.after for path, change in decision.changes.items()},
+        )
+        commits = git.add_commits(folder, base, [*series.commits_below, change])
+        below = commits[-2] if len(commits) > 1 else base
+        git.check_out(folder, git.PATCHED_BRANCH)
+        git.keep_in_work_tree(folder, below)
+        record = EditRecord(
+            patch=series.patch.id,
+            source=LockedPin.model_validate(vars(series.tree.pin)),
+            root=context.project.folder,
+            below=below,
+            patched=commits[-1],
+            earlier={one.id: one.digest for one in series.earlier},
+            later=tuple(one.id for one in series.later),
+            recipe=recipe,
+        )
+        record.write(folder)
+        with uninterrupted():
+            try:
+                transaction.put_into_empty()
+            except OSError as error:
+                if error.errno in _OCCUPIED:
+                    raise _occupied(transaction.target) from error
+                raise
+        task.done()
+    return record

@@ -1,0 +1,289 @@
+"""The text of a patch.yaml with other edits in one of its lists: all other lines stay."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from ruamel.yaml import YAML
+from ruamel.yaml.comments import CommentedMap, CommentedSeq
+from ruamel.yaml.error import YAMLError
+
+from vpatch.commands.importing.patch_yaml import edits_yaml
+from vpatch.errors import UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from vpatch.deriving.candidate import Declared
+
+Location = tuple[str | int, ...]
+
+
+@dataclass(frozen=True)
+class ListedEdit:
+    """An edit of the new list. `origin` is the number of the old one that it was, None if new.
+
+    A new one may be `instead_of` an old one, and then has the comments above it. `note` is a
+    comment for an edit by text.
+    """
+
+    declared: Declared
+    origin: int | None = None
+    instead_of: int | None = None
+    note: str | None = None
+
+
+@dataclass(frozen=True)
+class _Item:
+    """The lines of an edit: its comments from `top` on, itself from `first` to `end`."""
+
+    top: int
+    first: int
+    end: int
+    column: int
+
+
+def read(text: str) -> Any:
+    """The document as plain values."""
+    return YAML(typ="safe", pure=True).load(text)
+
+
+def edits_at(text: str, location: Location) -> list[Declared]:
+    """The edits of a list of the document."""
+    node = read(text)
+    for step in location:
+        node = node[step]
+    edits: list[Declared] = json.loads(json.dumps(node))
+    return edits
+
+
+def with_list(text: str, location: Location, edits: Sequence[ListedEdit], where: str) -> str:
+    """Replace a list of edits by another one, which has the old ones in their order.
+
+    Raises:
+        UsageError: the edits are not a list with lines of its own.
+    """
+    lines = text.splitlines(keepends=True)
+    items = _items(text, location, where)
+    before = edits_at(text, location)
+    last = max((one.origin for one in edits if one.origin is not None), default=None)
+    new: list[str] = []
+    for one in edits:
+        if one.origin is None:
+            item = items[one.instead_of or 0]
+            if one.instead_of is not None:
+                new += lines[item.top : item.first]
+            notes = {} if one.note is None else {0: one.note}
+            new += edits_yaml([one.declared], notes, item.column).splitlines(keepends=True)
+            continue
+        item = items[one.origin]
+        new += lines[item.top : item.first]
+        own = lines[item.first : item.end]
+        if one.declared != before[one.origin]:
+            own = _changed_lines(own, before[one.origin], one.declared, item.column)
+        if own and not own[-1].endswith("\n"):
+            own[-1] += "\n"
+        new += own
+    del last
+    lines[items[0].top : items[-1].end] = new
+    changed = "".join(lines)
+    wanted = read(text)
+    parent = wanted
+    for step in location[:-1]:
+        parent = parent[step]
+    parent[location[-1]] = [one.declared for one in edits]
+    if _same(changed) != wanted:
+        raise _not_lines(where)
+    return changed
+
+
+def _same(text: str) -> Any:
+    try:
+        return read(text)
+    except YAMLError:
+        return None
+
+
+def _items(text: str, location: Location, where: str) -> list[_Item]:
+    document = YAML(typ="rt", pure=True).load(text)
+    node: Any = document
+    for step in location:
+        node = node[step]
+    lines = text.splitlines(keepends=True)
+    if not isinstance(node, CommentedSeq) or node.fa.flow_style() or not len(node):
+        raise _not_lines(where)
+    starts = sorted({line for line in _line_numbers(document) if 0 <= line < len(lines)})
+    items: list[_Item] = []
+    previous = node.lc.item(0)[0] - 1
+    for number in range(len(node)):
+        first = node.lc.item(number)[0]
+        if not lines[first].lstrip().startswith("- "):
+            raise _not_lines(where)
+        column = len(lines[first]) - len(lines[first].lstrip())
+        inner = set(_line_numbers(node[number])) | {first}
+        following = [line for line in starts if line > max(inner)]
+        end = min(following, default=len(lines))
+        while end > first + 1 and _is_comment(lines, end - 1):
+            end -= 1
+        top = first
+        floor = previous if number else first - _comments_above(lines, first, column)
+        while top > max(floor, 0) and _looks_like_comment(lines[top - 1]):
+            top -= 1
+        items.append(_Item(top, first, end, column))
+        previous = end
+    return items
+
+
+def _comments_above(lines: Sequence[str], first: int, column: int) -> int:
+    """How many lines right above the first edit are comments in its column."""
+    number = 0
+    while first - number > 0 and lines[first - number - 1].startswith(" " * column + "#"):
+        number += 1
+    return number
+
+
+def _line_numbers(node: Any) -> Iterator[int]:
+    """The lines at which keys and items begin."""
+    if isinstance(node, CommentedMap):
+        for key, value in node.items():
+            yield node.lc.key(key)[0]
+            yield from _line_numbers(value)
+    elif isinstance(node, CommentedSeq):
+        for number, value in enumerate(node):
+            yield node.lc.item(number)[0]
+            yield from _line_numbers(value)
+
+
+def _looks_like_comment(line: str) -> bool:
+    return not line.strip() or line.lstrip().startswith("#")
+
+
+def _is_comment(lines: Sequence[str], number: int) -> bool:
+    """Whether a line is blank or a comment: without it, the file says the same."""
+    if not _looks_like_comment(lines[number]):
+        return False
+    whole = _same("".join(lines))
+    return bool(_same("".join([*lines[:number], *lines[number + 1 :]])) == whole)
+
+
+def _changed_lines(
+    lines: list[str], before: Declared, after: Declared, column: int
+) -> list[str]:
+    """The lines of an edit with what differs in it: as few others as possible."""
+    for tried in _ways(lines, before, after):
+        if _one_edit(tried) == after:
+            return tried
+    return edits_yaml([after], {}, column).splitlines(keepends=True)
+
+
+def _one_edit(lines: Sequence[str]) -> Any:
+    document = _same("".join(lines))
+    return document[0] if isinstance(document, list) and len(document) == 1 else None
+
+
+def _ways(lines: list[str], before: Declared, after: Declared) -> Iterator[list[str]]:
+    for old, new in _differing(before, after):
+        yield from _in_block(lines, old, new)
+        yield from _in_line(lines, old, new)
+    yield from _with_key(lines, before, after)
+
+
+def _differing(before: Any, after: Any) -> Iterator[tuple[str, str]]:
+    """The texts that differ."""
+    if isinstance(before, dict) and isinstance(after, dict):
+        for key in before.keys() & after.keys():
+            yield from _differing(before[key], after[key])
+    elif isinstance(before, str) and isinstance(after, str) and before != after:
+        yield before, after
+
+
+def _in_block(lines: list[str], old: str, new: str) -> Iterator[list[str]]:
+    """Replace a text that has lines of its own, as after `insert: |`."""
+    texts = old.removesuffix("\n").split("\n")
+    for start in range(len(lines) - len(texts) + 1):
+        head = lines[start]
+        indent = head[: len(head) - len(head.lstrip())]
+        own = [_indented(text, indent) for text in texts]
+        if [line.rstrip() for line in lines[start : start + len(texts)]] == [
+            line.rstrip() for line in own
+        ]:
+            changed = [_indented(text, indent) for text in new.removesuffix("\n").split("\n")]
+            yield [*lines[:start], *changed, *lines[start + len(texts) :]]
+
+
+def _indented(text: str, indent: str) -> str:
+    return f"{indent}{text}\n" if text.strip() else "\n"
+
+
+def _in_line(lines: list[str], old: str, new: str) -> Iterator[list[str]]:
+    """Replace a text in one line, or the part of it that differs."""
+    start = 0
+    while start < min(len(old), len(new)) and old[start] == new[start]:
+        start += 1
+    end = 0
+    while end < min(len(old), len(new)) - start and old[-1 - end] == new[-1 - end]:
+        end += 1
+    parts = [(old, new)]
+    for more in range(0, len(old) + 1, 2):
+        first, last = max(0, start - more), max(0, end - more)
+        part = old[first : len(old) - last], new[first : len(new) - last]
+        if part[0]:
+            parts.append(part)
+            break
+    for one, other in parts:
+        for number, line in enumerate(lines):
+            at = line.find(one)
+            while at >= 0:
+                changed = line[:at] + other + line[at + len(one) :]
+                yield [*lines[:number], changed, *lines[number + 1 :]]
+                at = line.find(one, at + 1)
+
+
+def _with_key(lines: list[str], before: Declared, after: Declared) -> Iterator[list[str]]:
+    """Add keys at the end of `add-keyword`."""
+    maps = before.get("add-keyword"), after.get("add-keyword")
+    if not isinstance(maps[0], dict) or not isinstance(maps[1], dict):
+        return
+    more = [f"{key}: {json.dumps(maps[1][key])}" for key in maps[1] if key not in maps[0]]
+    start = next((n for n, line in enumerate(lines) if "add-keyword:" in line), None)
+    if start is None or not more:
+        return
+    head = lines[start]
+    if "{" in head and head.rstrip().endswith("}"):
+        at = head.rindex("}")
+        yield [*lines[:start], f"{head[:at]}, {', '.join(more)}{head[at:]}", *lines[start + 1 :]]
+        return
+    column = len(head) - len(head.lstrip(" -"))
+    stop = start + 1
+    while stop < len(lines) and len(lines[stop]) - len(lines[stop].lstrip()) > column:
+        stop += 1
+    indent = lines[start + 1][: len(lines[start + 1]) - len(lines[start + 1].lstrip())]
+    yield [*lines[:stop], *(f"{indent}{one}\n" for one in more), *lines[stop:]]
+
+
+def with_texts(text: str, key: str, pairs: Mapping[str, str]) -> Iterator[str]:
+    """The text with the value of a key of the document changed by some replacements."""
+    document = YAML(typ="rt", pure=True).load(text)
+    if key not in document:
+        return
+    lines = text.splitlines(keepends=True)
+    first = document.lc.key(key)[0]
+    keys = sorted(document.lc.key(other)[0] for other in document)
+    end = next((line for line in keys if line > first), len(lines))
+    for old, new in pairs.items():
+        block = "".join(lines[first:end])
+        if old.strip() and old in block:
+            changed = "".join([*lines[:first], block.replace(old, new), *lines[end:]])
+            if _same(changed) is not None:
+                yield changed
+
+
+def _not_lines(where: str) -> UsageError:
+    return UsageError(
+        "vpatch cannot write its edits anew without a change of something else",
+        where=where,
+        hint="write each edit on lines of its own, without anchors and aliases",
+        code="edit.unwritable",
+    )

@@ -1,0 +1,103 @@
+"""A checkout in which a patch is edited knows which patch that is, and what it began with."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from vpatch.checkout.lockfile import LockedPin
+from vpatch.errors import UsageError, VpatchError
+from vpatch.util.untrusted import LARGEST_BESIDE, read_file
+from vpatch.util.validation import first_of
+
+if TYPE_CHECKING:
+    from vpatch.workspace.context import Context
+
+_RECORD = Path(".git", "vpatch-edit.json")
+_PREFIX = "edit-"
+_Commit = Annotated[str, Field(pattern=r"\A[0-9a-f]{40}\z")]
+
+
+class EditRecord(BaseModel):
+    """What a checkout is for.
+
+    Attributes:
+        patch: the id of the patch.
+        source: the tree; `root` is the folder that a relative path in it is seen from.
+        below: the commit that the change of the patch is on top of.
+        patched: a commit with the change, as it was when the checkout was made.
+        earlier: the patches below, in order, with their digests.
+        later: those of the series that come behind the patch.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    schema_version: Literal[1] = 1
+    patch: str
+    source: LockedPin
+    root: Path
+    below: _Commit
+    patched: _Commit
+    earlier: dict[str, str]
+    later: tuple[str, ...]
+    recipe: str | None
+
+    def write(self, folder: Path) -> None:
+        text = self.model_dump_json(indent=2) + "\n"
+        (folder / _RECORD).write_text(text, encoding="utf-8")
+
+
+def read_record(folder: Path) -> EditRecord | None:
+    """Read which patch is edited in a folder; None where none is.
+
+    Raises:
+        VpatchError: the record cannot be read, or it is damaged.
+    """
+    try:
+        return EditRecord.model_validate_json(read_file(folder / _RECORD, LARGEST_BESIDE))
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except (OSError, ValidationError) as error:
+        reason = error.strerror if isinstance(error, OSError) else first_of(error)
+        raise VpatchError(
+            f"does not say which patch is edited here: {reason}",
+            where=str(folder / _RECORD),
+            hint="move the folder away, and run vpatch edit again",
+            code="edit.damaged-record",
+        ) from error
+
+
+def place_of(context: Context, patch_id: str) -> Path:
+    """The folder in which a patch is edited, if nobody names another one."""
+    return context.checkouts / f"{_PREFIX}{patch_id}"
+
+
+def find_edit(context: Context, patch_id: str | None, checkout: Path | None) -> Path:
+    """The folder in which a patch is edited: that of `patch_id`, or the only one.
+
+    Raises:
+        UsageError: there is none, or there are several.
+    """
+    if checkout is not None:
+        folders = [checkout]
+    elif patch_id is not None:
+        folders = [place_of(context, patch_id)]
+    else:
+        folders = sorted(context.checkouts.glob(f"{_PREFIX}*"))
+    folders = [folder for folder in folders if read_record(folder) is not None]
+    if len(folders) == 1:
+        return folders[0]
+    which = f"the patch {patch_id!r}" if patch_id else "a patch"
+    if not folders:
+        raise UsageError(
+            f"no checkout is there in which {which} is edited",
+            where=None if checkout is None else str(checkout),
+            hint=f"run vpatch edit {patch_id or 'ID'} first",
+            code="edit.not-begun",
+        )
+    names = ", ".join(folder.name.removeprefix(_PREFIX) for folder in folders)
+    raise UsageError(
+        f"several patches are edited: {names}", hint="name one of them", code="edit.several"
+    )

@@ -1,0 +1,102 @@
+"""vpatch refresh: what the work tree of an edit says becomes the patch."""
+
+from __future__ import annotations
+
+from itertools import groupby
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from vpatch.commands.edit.refresh import RefreshedPatch, RefreshRequest, refresh_patch
+from vpatch.console.completion import PATCH_ID
+from vpatch.console.options import json_option, library_options
+from vpatch.console.output import echo_code, style
+from vpatch.console.result import CommandResult
+from vpatch.errors import ExitCode
+from vpatch.workspace.context import Context
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+@click.command("refresh")
+@click.argument("patch_id", required=False, type=PATCH_ID, metavar="[PATCH]")
+@click.option(
+    "--checkout",
+    type=click.Path(path_type=Path),
+    metavar="DIR",
+    help="Folder of the checkout, if `vpatch edit --checkout` named one.",
+)
+@click.option(
+    "--releases",
+    metavar="VERSION",
+    help="Releases to compare: several with commas, all, or none  [default: those in the cache]",
+)
+@library_options
+@json_option
+def command(
+    patch_id: str | None,
+    checkout: Path | None,
+    releases: str | None,
+    context: Context,
+    *,
+    as_json: bool,
+) -> CommandResult | ExitCode:
+    """Make a patch say what its work tree says.
+
+    Edits of the patch that still give their part of the change stay word for word, with their
+    comments. Others change, or become new ones. vpatch applies the patch twice, and writes it if
+    it gives the bytes of the work tree. Then it removes the checkout.
+    """
+    result = refresh_patch(context, RefreshRequest(patch_id, checkout, releases))
+    code = ExitCode.FINDINGS if result.needs_a_person else ExitCode.CLEAN
+    if as_json:
+        from vpatch.commands.edit.output import RefreshOutput  # noqa: PLC0415 - models load slowly
+
+        shown = {**vars(result), "diff": b"".join(result.diff).decode(errors="replace")}
+        return CommandResult(RefreshOutput.model_validate(shown), code)
+    if result.diff:
+        echo_code(b"".join(result.diff))
+    for line in _lines(result):
+        click.echo(line)
+    return code
+
+
+def _lines(result: RefreshedPatch) -> Iterator[str]:
+    name = style(result.id, bold=True)
+    if not result.written:
+        yield f"{name}  says what the work tree says already; nothing was written"
+    else:
+        yield (
+            f"{name}  gives the bytes of the work tree on {result.version}; "
+            f"{result.same} of {result.total} edits stay word for word"
+        )
+    for reason in result.by_text:
+        yield f"  as text  {reason}"
+    for note in result.examples:
+        yield f"  {note}"
+    for one in result.series:
+        if one.differs or one.patch == result.id:
+            yield f"  {one.version:<18} {one.patch}: {_change(one.before, one.after)}"
+            if one.is_worse:
+                yield f"      {one.reason}"
+    for (before, after), group in groupby(
+        result.releases, key=lambda one: (str(one.before), str(one.after))
+    ):
+        members = list(group)
+        versions = [one.version for one in members]
+        span = versions[0] if len(versions) == 1 else f"{versions[0]} to {versions[-1]}"
+        yield f"  {span:<18} {_change(before, after)}"
+        if members[0].is_worse:
+            yield f"      {members[0].reason}"
+    if (result.folder / "shapes.json").is_file() and result.written:
+        yield f"next: vpatch test {result.id} --record writes the code that it is known on anew"
+    for reason in result.kept_for:
+        yield f"  not in the patch  {reason}"
+    if result.checkout is not None:
+        yield f"{result.checkout} stays; vpatch edit --abort {result.id} removes it"
+
+
+def _change(before: str, after: str) -> str:
+    return f"{after}, as before" if before == after else f"{before} -> {after}"
