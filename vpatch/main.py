@@ -117,9 +117,7 @@ def cli() -> None:
     """Maintain declared patches on top of upstream vLLM.
 
     Exit codes: 0 clean, 1 findings that need a person, 2 wrong usage, 3 a fault of vpatch, 4 the
-    environment (network, Docker, disk), 130 interrupted.
-
-    Write these options before or after the command that takes them.
+    environment (network, Docker, disk), 130 interrupted. Options go before or after a command.
     """
 
 

@@ -27,7 +27,8 @@ if TYPE_CHECKING:
     from vpatch.planning.answers import Answers
     from vpatch.source.memory import ChangedTree
 
-_EFFECT = "effect"
+# What may name code that the patch makes.
+_PREDICATES = (("effect",), ("effect", "concerns"))
 
 
 @dataclass(frozen=True)
@@ -58,15 +59,17 @@ class CandidateWriter:
         return (self.original.folder / DECLARATION).read_bytes().decode()
 
     def candidates(self, folded: FoldedEdits) -> Iterator[Candidate | str]:
-        """The patch with these edits, and then with another effect; what is wrong with each."""
+        """The patch with these edits, and then with other predicates; or what is wrong."""
         where = str(self.original.folder / DECLARATION)
         text = with_list(self._text, self.location, folded.edits, where)
         failure = self._write(text, folded)
         yield failure
         if isinstance(failure, Candidate):
             return
-        for other in with_texts(text, _EFFECT, _pieces(folded.texts)):
-            yield self._write(other, folded)
+        for keys in _PREDICATES:
+            other = with_texts(text, keys, _pieces(folded.texts))
+            if other != text:
+                yield self._write(other, folded)
 
     def _write(self, text: str, folded: FoldedEdits) -> Candidate | str:
         folder = self.staging / self.original.id
@@ -123,14 +126,12 @@ def with_examples(candidate: Candidate) -> Candidate:
     patch = candidate.patch
     if not (patch.folder / "examples").is_dir():
         return candidate
-    notes: list[str] = []
     try:
         failing = [one.name for one in run_examples(patch) if one.failures]
     except VpatchError as error:
         return replace(candidate, examples=(error.what,))
-    for name in failing:
-        notes.append(_write_again(patch, patch.folder / "examples" / name))
-    return replace(candidate, examples=tuple(notes))
+    notes = tuple(_write_again(patch, patch.folder / "examples" / name) for name in failing)
+    return replace(candidate, examples=notes)
 
 
 def _write_again(patch: Patch, folder: Path) -> str:

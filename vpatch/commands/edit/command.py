@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -13,7 +14,12 @@ from vpatch.console.options import json_option, library_options
 from vpatch.console.result import CommandResult
 from vpatch.errors import ExitCode, MissingOptionError, UnusedOptionError
 from vpatch.util.plural import listed
-from vpatch.workspace.context import Context
+
+if TYPE_CHECKING:
+    from vpatch.workspace.context import Context
+
+if TYPE_CHECKING:
+    from vpatch.commands.edit.output import EditOutput
 
 _SHOWN = 6
 
@@ -75,7 +81,7 @@ def command(
     return ExitCode.CLEAN
 
 
-def _output(name: str, folder: Path, opened: OpenedEdit | None = None):  # type: ignore[no-untyped-def]
+def _output(name: str, folder: Path, opened: OpenedEdit | None = None) -> EditOutput:
     from vpatch.commands.edit.output import EditOutput  # noqa: PLC0415 - models load slowly
 
     if opened is None:
@@ -99,8 +105,10 @@ def _lines(opened: OpenedEdit) -> list[str]:
     release = f"{record.source.tree} {record.source.version or record.source.origin}"
     if opened.outcome == "unchanged":
         return [
-            f"{opened.folder} is there already, for {record.patch} on {release}; "
-            "nothing was written",
+            (
+                f"{opened.folder} is there already, for {record.patch} on {release}; "
+                "nothing was written"
+            ),
             f"next: edit files in {shown}, then run vpatch refresh {record.patch}",
         ]
     lines = [f"{opened.folder}  {record.patch} on {release}"]

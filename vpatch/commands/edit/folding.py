@@ -4,23 +4,21 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, field, replace
-from itertools import islice
 from typing import TYPE_CHECKING
 
 from vpatch.changes.change import FileChange
 from vpatch.changes.time_limit import check_time
 from vpatch.commands.edit.patch_text import ListedEdit
-from vpatch.commands.edit.tweaks import tweaks
+from vpatch.commands.edit.tweaks import Tweak, tweaks
 from vpatch.commands.edit.workbench import Outcome, Workbench
 from vpatch.commands.importing.assembly import AssembledPatch, assemble
-from vpatch.deriving.derive import BY_TEXT, NotDerivedError, derive
+from vpatch.deriving.derive import derive
 from vpatch.source.memory import ChangedTree
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from vpatch.deriving.candidate import Declared
-    from vpatch.deriving.derive import DerivedEdit
 
 _MOST_TWEAKS = 1500
 
@@ -47,6 +45,9 @@ def foldings(
         NotDerivedError: no edit says a part of it.
     """
     own = [ListedEdit(edit, number) for number, edit in enumerate(edits)]
+    outcome = bench.run(edits, files)
+    # What is done already on this tree may be to do on another one.
+    bench.done = frozenset() if isinstance(outcome, int) else outcome.idle
     start = FoldedEdits(tuple(own), files)
     tweaked = _tweaked(bench, start)
     for one in (tweaked, start):
@@ -66,36 +67,44 @@ def _tweaked(bench: Workbench, one: FoldedEdits) -> FoldedEdits:
     outcome = bench.run(_declared(one.edits), one.files)
     if isinstance(outcome, int):
         return one
-    distance, idle = bench.distance(outcome.view), outcome.idle
+    distance = bench.distance(outcome.view)
     numbers = iter(range(_MOST_TWEAKS))
     while distance:
-        nearer = None
-        tried = tweaks(_declared(one.edits), one.files, bench.differing(outcome.view))
-        for edits, files, pair in tried:
-            check_time()
-            if next(numbers, None) is None:
-                return one
-            other = bench.run(edits, files)
-            if isinstance(other, int) or other.idle - idle:
-                continue
-            if bench.distance(other.view) < distance:
-                nearer = (edits, files, pair, other)
-                break
+        nearer = _nearer(bench, one, outcome, distance, numbers)
         if nearer is None:
             return one
-        edits, files, (old, new), outcome = nearer
+        tweak, outcome = nearer
         distance = bench.distance(outcome.view)
-        listed = [replace(a, declared=b) for a, b in zip(one.edits, edits, strict=True)]
+        listed = [replace(a, declared=b) for a, b in zip(one.edits, tweak.edits, strict=True)]
+        old, new = tweak.pair
         texts = {**one.texts, **({old: new} if old else {})}
-        one = FoldedEdits(tuple(listed), files, texts)
+        one = FoldedEdits(tuple(listed), tweak.files, texts)
     return one
+
+
+def _nearer(
+    bench: Workbench, one: FoldedEdits, outcome: Outcome, distance: int, numbers: Iterator[int]
+) -> tuple[Tweak, Outcome] | None:
+    """The first change of a piece of code that comes nearer, with what it makes."""
+    differing = bench.differing(outcome.view)
+    for tweak in tweaks(_declared(one.edits), one.files, differing):
+        check_time()
+        if next(numbers, None) is None:
+            return None
+        other = bench.run(tweak.edits, tweak.files)
+        if isinstance(other, int) or other.idle - outcome.idle:
+            continue
+        if bench.distance(other.view) < distance:
+            return tweak, other
+    return None
 
 
 def _completed(bench: Workbench, one: FoldedEdits) -> Iterator[FoldedEdits]:
     """The edits that still give their part, and new ones for the rest."""
     every = _declared(one.edits)
     outcome = bench.run(every, one.files)
-    if isinstance(outcome, Outcome) and not bench.differing(outcome.view) and not outcome.idle:
+    is_right = isinstance(outcome, Outcome) and not bench.differing(outcome.view)
+    if isinstance(outcome, Outcome) and is_right and not _useless(bench, one.edits, outcome):
         yield one
         return
     holding = [edit for edit in one.edits if bench.is_done(edit.declared, one.files)]
@@ -104,11 +113,17 @@ def _completed(bench: Workbench, one: FoldedEdits) -> Iterator[FoldedEdits]:
         if isinstance(outcome, int):
             del holding[outcome]
             continue
-        if not outcome.idle:
+        useless = _useless(bench, holding, outcome)
+        if not useless:
             break
-        holding = [edit for number, edit in enumerate(holding) if number not in outcome.idle]
+        holding = [edit for number, edit in enumerate(holding) if number not in useless]
     if holding or not every:
         yield from _derived(bench, replace(one, edits=tuple(holding)), every)
+
+
+def _useless(bench: Workbench, edits: Sequence[ListedEdit], outcome: Outcome) -> set[int]:
+    """The numbers of edits that have nothing to do, and had something to do before."""
+    return {number for number in outcome.idle if edits[number].origin not in bench.done}
 
 
 def _derived(
@@ -140,38 +155,35 @@ def _derived(
             beside = {**one.files, **assembled.files}
             notes = assembled.notes(derived)
             reasons = tuple(f"{each.path}: {each.why}" for each in derived if each.why)
-            for edits in _placed(bench, one, assembled, notes, before, beside):
+            for edits in _placed(one, assembled, notes, before):
                 after = bench.run(_declared(edits), beside)
-                if isinstance(after, int) or after.idle or bench.differing(after.view):
+                if isinstance(after, int) or bench.differing(after.view):
+                    continue
+                if _useless(bench, edits, after):
                     continue
                 yield FoldedEdits(tuple(edits), beside, one.texts, reasons)
 
 
 def _placed(
-    bench: Workbench,
     one: FoldedEdits,
     assembled: AssembledPatch,
     notes: Mapping[int, str],
     before: Sequence[Declared],
-    files: Mapping[str, bytes],
 ) -> Iterator[list[ListedEdit]]:
     """The edits in order: keywords in an edit that adds some, or in the place of what goes."""
-    new = [
-        ListedEdit(edit, note=notes.get(number)) for number, edit in enumerate(assembled.edits)
-    ]
+    new = [ListedEdit(edit, note=notes.get(number)) for number, edit in enumerate(assembled.edits)]
     yield from _with_keywords(list(one.edits), new)
     present = {edit.origin for edit in one.edits}
     gone = [number for number in range(len(before)) if number not in present]
     if gone and new:
-        yield _instead(list(one.edits), new, gone, before, bench, files)
+        yield _instead(list(one.edits), new, gone, before)
     yield [*one.edits, *new]
 
 
-def _with_keywords(
-    edits: list[ListedEdit], new: list[ListedEdit]
-) -> Iterator[list[ListedEdit]]:
+def _with_keywords(edits: list[ListedEdit], new: list[ListedEdit]) -> Iterator[list[ListedEdit]]:
     """Put keywords that are new into an edit that adds keywords to such a place."""
-    if len(new) != 1 or not isinstance(new[0].declared.get("add-keyword"), dict):
+    keywords = [edit.declared.get("add-keyword") for edit in new]
+    if not new or keywords[0] is None or any(each != keywords[0] for each in keywords):
         return
     for number, edit in enumerate(edits):
         own, more = edit.declared.get("add-keyword"), new[0].declared["add-keyword"]
@@ -185,11 +197,8 @@ def _instead(
     new: list[ListedEdit],
     gone: Sequence[int],
     before: Sequence[Declared],
-    bench: Workbench,
-    files: Mapping[str, bytes],
 ) -> list[ListedEdit]:
     """Put each new edit where an edit was that is most like it, of those that go."""
-    del bench, files
     placed = list(edits)
     free = list(gone)
     for one in new:
@@ -215,14 +224,3 @@ def _likeness(one: Declared, other: Declared) -> int:
     keys = len(one.keys() & other.keys())
     words = [set(json.dumps(edit).replace('"', " ").split()) for edit in (one, other)]
     return 3 * keys + len(words[0] & words[1])
-
-
-def is_by_text(edit: Declared) -> bool:
-    return bool(BY_TEXT & edit.keys())
-
-
-def reasons_of(derived: Sequence[DerivedEdit]) -> list[str]:
-    return [f"{each.path}: {each.why}" for each in islice(derived, None) if each.why]
-
-
-__all__ = ["FoldedEdits", "NotDerivedError", "foldings"]

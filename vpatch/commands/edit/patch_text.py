@@ -14,11 +14,17 @@ from vpatch.commands.importing.patch_yaml import edits_yaml
 from vpatch.errors import UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterator, Mapping, Sequence
 
     from vpatch.deriving.candidate import Declared
 
 Location = tuple[str | int, ...]
+
+
+class UnwritableEditsError(UsageError):
+    """The edits of a patch.yaml are written in a way that vpatch cannot change."""
+
+    code = "edit.unwritable"
 
 
 @dataclass(frozen=True)
@@ -68,7 +74,6 @@ def with_list(text: str, location: Location, edits: Sequence[ListedEdit], where:
     lines = text.splitlines(keepends=True)
     items = _items(text, location, where)
     before = edits_at(text, location)
-    last = max((one.origin for one in edits if one.origin is not None), default=None)
     new: list[str] = []
     for one in edits:
         if one.origin is None:
@@ -86,7 +91,8 @@ def with_list(text: str, location: Location, edits: Sequence[ListedEdit], where:
         if own and not own[-1].endswith("\n"):
             own[-1] += "\n"
         new += own
-    del last
+    while new and not new[0].strip():
+        del new[0]
     lines[items[0].top : items[-1].end] = new
     changed = "".join(lines)
     wanted = read(text)
@@ -168,9 +174,7 @@ def _is_comment(lines: Sequence[str], number: int) -> bool:
     return bool(_same("".join([*lines[:number], *lines[number + 1 :]])) == whole)
 
 
-def _changed_lines(
-    lines: list[str], before: Declared, after: Declared, column: int
-) -> list[str]:
+def _changed_lines(lines: list[str], before: Declared, after: Declared, column: int) -> list[str]:
     """The lines of an edit with what differs in it: as few others as possible."""
     for tried in _ways(lines, before, after):
         if _one_edit(tried) == after:
@@ -263,27 +267,27 @@ def _with_key(lines: list[str], before: Declared, after: Declared) -> Iterator[l
     yield [*lines[:stop], *(f"{indent}{one}\n" for one in more), *lines[stop:]]
 
 
-def with_texts(text: str, key: str, pairs: Mapping[str, str]) -> Iterator[str]:
-    """The text with the value of a key of the document changed by some replacements."""
+def with_texts(text: str, keys: Collection[str], pieces: Mapping[str, str]) -> str:
+    """The text with pieces replaced in the values of some keys of the document."""
     document = YAML(typ="rt", pure=True).load(text)
-    if key not in document:
-        return
     lines = text.splitlines(keepends=True)
-    first = document.lc.key(key)[0]
-    keys = sorted(document.lc.key(other)[0] for other in document)
-    end = next((line for line in keys if line > first), len(lines))
-    for old, new in pairs.items():
-        block = "".join(lines[first:end])
-        if old.strip() and old in block:
-            changed = "".join([*lines[:first], block.replace(old, new), *lines[end:]])
-            if _same(changed) is not None:
-                yield changed
+    starts = sorted(document.lc.key(key)[0] for key in document)
+    for key in keys:
+        if key not in document:
+            continue
+        first = document.lc.key(key)[0]
+        end = next((line for line in starts if line > first), len(lines))
+        for number in range(first, end):
+            for old, new in pieces.items():
+                if old.strip():
+                    lines[number] = lines[number].replace(old, new)
+    changed = "".join(lines)
+    return text if _same(changed) is None else changed
 
 
-def _not_lines(where: str) -> UsageError:
-    return UsageError(
+def _not_lines(where: str) -> UnwritableEditsError:
+    return UnwritableEditsError(
         "vpatch cannot write its edits anew without a change of something else",
         where=where,
         hint="write each edit on lines of its own, without anchors and aliases",
-        code="edit.unwritable",
     )

@@ -15,7 +15,7 @@ from vpatch.commands.edit.candidate import (
 )
 from vpatch.commands.edit.folding import foldings
 from vpatch.commands.edit.opening import remove_checkout
-from vpatch.commands.edit.patch_text import edits_at
+from vpatch.commands.edit.patch_text import UnwritableEditsError, edits_at
 from vpatch.commands.edit.record import find_edit, read_record
 from vpatch.commands.edit.series import Series, planned_series, refuse_foreign, required_series
 from vpatch.commands.edit.states import StateChange, releases_asked, states_on
@@ -36,9 +36,11 @@ from vpatch.util.unified_diff import unified_diff
 from vpatch.workspace.checkout import spec_of_pin
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
     from vpatch.changes.change import SourceChange
+    from vpatch.commands.edit.folding import FoldedEdits
     from vpatch.commands.edit.patch_text import Location
     from vpatch.commands.edit.record import EditRecord
     from vpatch.library.patch import Patch
@@ -231,21 +233,16 @@ class _Refresh:
         with scratch_folder() as room:
             bench = Workbench(View(below, answers=self.context.answers), wanted, room)
             outcome = bench.run(edits, beside)
-            self._refuse_changed_patch(outcome)
             is_needed = series.decision.state is State.NEEDED
             if isinstance(outcome, Outcome) and not bench.differing(outcome.view) and is_needed:
-                return None, len(edits)
+                return None, len(edits)  # a run that was killed may have written it
+            self._refuse_changed_patch(outcome)
             writer = CandidateWriter(
                 self.patch, location, below, wanted, staging, self.context.answers
             )
-            try:
-                for folded in foldings(bench, edits, beside):
-                    for one in writer.candidates(folded):
-                        if isinstance(one, Candidate):
-                            return one, len(edits)
-                        failures.append(one)
-            except NotDerivedError as error:
-                failures.append(str(error))
+            candidate = _first(writer, foldings(bench, edits, beside), failures)
+            if candidate is not None:
+                return candidate, len(edits)
         reasons = "; ".join(dict.fromkeys(failures)) or "no list of edits gives the same bytes"
         raise VpatchError(
             f"no edits that were tried hold for {self.patch.id}: {reasons}",
@@ -347,3 +344,28 @@ class _Refresh:
             return replace(result, checkout=self.folder, kept_for=tuple(reasons))
         remove_checkout(self.folder)
         return result
+
+
+def _first(
+    writer: CandidateWriter, ways: Iterator[FoldedEdits], failures: list[str]
+) -> Candidate | None:
+    """The first changed patch that holds; else `failures` gets what is wrong with each.
+
+    Raises:
+        UsageError: patch.yaml cannot be written so, and no other way holds.
+    """
+    unwritable: UsageError | None = None
+    try:
+        for folded in ways:
+            try:
+                for one in writer.candidates(folded):
+                    if isinstance(one, Candidate):
+                        return one
+                    failures.append(one)
+            except UnwritableEditsError as error:
+                unwritable = unwritable or error
+    except NotDerivedError as error:
+        failures.append(str(error))
+    if unwritable is not None:
+        raise unwritable
+    return None

@@ -14,10 +14,13 @@ from vpatch.console.options import json_option, library_options
 from vpatch.console.output import echo_code, style
 from vpatch.console.result import CommandResult
 from vpatch.errors import ExitCode
-from vpatch.workspace.context import Context
+from vpatch.library.shapes import SHAPES
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
+
+    from vpatch.commands.edit.states import StateChange
+    from vpatch.workspace.context import Context
 
 
 @click.command("refresh")
@@ -72,15 +75,22 @@ def _lines(result: RefreshedPatch) -> Iterator[str]:
             f"{name}  gives the bytes of the work tree on {result.version}; "
             f"{result.same} of {result.total} edits stay word for word"
         )
-    for reason in result.by_text:
-        yield f"  as text  {reason}"
-    for note in result.examples:
-        yield f"  {note}"
+    yield from (f"  as text  {reason}" for reason in result.by_text)
+    yield from (f"  {note}" for note in result.examples)
+    yield from _states(result)
+    if (result.folder / SHAPES).is_file() and result.written:
+        yield f"next: vpatch test {result.id} --record writes the code that it is known on anew"
+    yield from (f"  not in the patch  {reason}" for reason in result.kept_for)
+    if result.checkout is not None:
+        yield f"{result.checkout} stays; vpatch edit --abort {result.id} removes it"
+
+
+def _states(result: RefreshedPatch) -> Iterator[str]:
+    """The states that changed in the series, and those of the patch on other releases."""
     for one in result.series:
         if one.differs or one.patch == result.id:
             yield f"  {one.version:<18} {one.patch}: {_change(one.before, one.after)}"
-            if one.is_worse:
-                yield f"      {one.reason}"
+            yield from _why([one])
     for (before, after), group in groupby(
         result.releases, key=lambda one: (str(one.before), str(one.after))
     ):
@@ -88,14 +98,12 @@ def _lines(result: RefreshedPatch) -> Iterator[str]:
         versions = [one.version for one in members]
         span = versions[0] if len(versions) == 1 else f"{versions[0]} to {versions[-1]}"
         yield f"  {span:<18} {_change(before, after)}"
-        if members[0].is_worse:
-            yield f"      {members[0].reason}"
-    if (result.folder / "shapes.json").is_file() and result.written:
-        yield f"next: vpatch test {result.id} --record writes the code that it is known on anew"
-    for reason in result.kept_for:
-        yield f"  not in the patch  {reason}"
-    if result.checkout is not None:
-        yield f"{result.checkout} stays; vpatch edit --abort {result.id} removes it"
+        yield from _why(members)
+
+
+def _why(members: Sequence[StateChange]) -> Iterator[str]:
+    if members[0].is_worse:
+        yield f"      {members[0].reason}"
 
 
 def _change(before: str, after: str) -> str:

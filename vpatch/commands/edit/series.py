@@ -47,9 +47,7 @@ class Series:
     def below(self) -> Plan:
         """The plan of those before the patch."""
         ids = {one.id for one in self.earlier}
-        return Plan(
-            self.plan.pin, tuple(one for one in self.plan.decisions if one.patch.id in ids)
-        )
+        return Plan(self.plan.pin, tuple(one for one in self.plan.decisions if one.patch.id in ids))
 
     @property
     def tree_below(self) -> ChangedTree:
@@ -101,9 +99,7 @@ def _only_recipe(context: Context, patch_id: str) -> str | None:
     return names[0] if len(names) == 1 else None
 
 
-def planned_series(
-    context: Context, patches: Sequence[Patch], patch_id: str, tree: Tree
-) -> Series:
+def planned_series(context: Context, patches: Sequence[Patch], patch_id: str, tree: Tree) -> Series:
     """Plan a series on a tree.
 
     Raises:

@@ -9,7 +9,6 @@ from packaging.version import Version
 
 from vpatch.errors import BadValueError
 from vpatch.planning.plan import plan
-from vpatch.planning.state import State
 from vpatch.source.spec import PypiSpec
 from vpatch.workspace.context import exact_release
 
@@ -17,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from vpatch.library.patch import Patch
-    from vpatch.planning.state import Decision
+    from vpatch.planning.state import Decision, State
     from vpatch.source.tree import Tree
     from vpatch.workspace.context import Context
 
@@ -82,9 +81,7 @@ def states_on(
         with context.tree(PypiSpec(name, version)) as tree:
             before = _last(context, old, tree)
             after = _last(context, [*old[:-1], new], tree)
-        changes.append(
-            StateChange(new.id, version, before.state, after.state, after.reason)
-        )
+        changes.append(StateChange(new.id, version, before.state, after.state, after.reason))
         task.advance(1)
     context.answers.save()
     task.done()

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from difflib import SequenceMatcher
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from vpatch.commands.edit.workbench import hunks, words_of
@@ -19,12 +21,21 @@ _MOST = 400
 _MAKES = ("rewrite", "insert", "set-value", "replace-body")
 
 
+@dataclass(frozen=True)
+class Tweak:
+    """Other edits, and files beside the patch; `pair` is the text that changed."""
+
+    edits: tuple[Declared, ...]
+    files: Mapping[str, bytes]
+    pair: tuple[str, str]
+
+
 def tweaks(
     edits: Sequence[Declared],
     files: Mapping[str, bytes],
     differing: Mapping[str, tuple[bytes | None, bytes | None]],
-) -> Iterator[tuple[list[Declared], dict[str, bytes], tuple[str, str]]]:
-    """Propose other edits and files beside them; and the text that changes, before and after.
+) -> Iterator[Tweak]:
+    """Propose edits with one piece of code changed.
 
     Args:
         edits: those of the patch.
@@ -35,39 +46,56 @@ def tweaks(
         if wanted is None:
             continue
         for edit in edits:
-            name = edit.get("from")
-            if edit.get("add-file") == path and files.get(str(name)) == now:
-                yield list(edits), {**files, str(name): wanted}, ("", "")
-        if now is None:
-            continue
-        for old, new in hunks(now, wanted):
-            for above, below in _LINES:
-                pair = old.around(above, below), new.around(above, below)
-                if pair[0]:
-                    yield from _everywhere(edits, files, lambda t, p=pair: _by_lines(t, *p), pair)
-            texts = "".join(old.changed), "".join(new.changed)
-            for one, other in _by_words(*texts):
-                yield from _everywhere(
-                    edits,
-                    files,
-                    lambda t, a=one, b=other: _replaced(t, a, b),
-                    ([one], [other]),
-                )
+            name = str(edit.get("from"))
+            if edit.get("add-file") == path and files.get(name) == now:
+                yield Tweak(tuple(edits), {**files, name: wanted}, ("", ""))
+        for replacement in _replacements(edits, now or b"", wanted):
+            yield from _everywhere(edits, files, replacement)
 
 
-def _everywhere(edits, files, change, pair):  # type: ignore[no-untyped-def]
+@dataclass(frozen=True)
+class _Replacement:
+    """A text to replace: whole lines, whatever their indentation is, or a part of some."""
+
+    old: Sequence[str]
+    new: Sequence[str]
+    by_lines: bool
+
+    def apply(self, text: str) -> Iterator[str]:
+        if self.by_lines:
+            return _by_lines(text, self.old, self.new)
+        return _replaced(text, self.old[0], self.new[0])
+
+    @property
+    def pair(self) -> tuple[str, str]:
+        return "".join(self.old).strip(), "".join(self.new).strip()
+
+
+def _replacements(edits: Sequence[Declared], now: bytes, wanted: bytes) -> Iterator[_Replacement]:
+    for old, new in hunks(now, wanted):
+        for above, below in _LINES:
+            lines = old.around(above, below)
+            if lines:
+                yield _Replacement(lines, new.around(above, below), by_lines=True)
+        texts = "".join(old.changed), "".join(new.changed)
+        pairs = chain(_by_words(*texts), *(_with_variables(edit, *texts) for edit in edits))
+        for one, other in pairs:
+            yield _Replacement([one], [other], by_lines=False)
+
+
+def _everywhere(
+    edits: Sequence[Declared], files: Mapping[str, bytes], replacement: _Replacement
+) -> Iterator[Tweak]:
     """Change each piece of code that an edit makes, one at a time."""
-    shown = "".join(pair[0]).strip(), "".join(pair[1]).strip()
     for number, edit in enumerate(edits):
         for path, text in _leaves(edit):
-            for other in change(text):
-                if other.strip():
-                    changed = _with(edit, path, other)
-                    yield [*edits[:number], changed, *edits[number + 1 :]], dict(files), shown
+            for other in filter(str.strip, replacement.apply(text)):
+                changed = (*edits[:number], _with(edit, path, other), *edits[number + 1 :])
+                yield Tweak(changed, files, replacement.pair)
     for name in dict.fromkeys(name for edit in edits for name in _snippets(edit)):
         if name in files:
-            for other in change(files[name].decode(errors="replace")):
-                yield list(edits), {**files, name: other.encode()}, shown
+            for other in replacement.apply(files[name].decode(errors="replace")):
+                yield Tweak(tuple(edits), {**files, name: other.encode()}, replacement.pair)
 
 
 def _leaves(edit: Declared) -> Iterator[tuple[tuple[str, ...], str]]:
@@ -97,8 +125,7 @@ def _with(edit: Declared, path: tuple[str, ...], text: str) -> Declared:
     if len(path) == 1:
         return {**edit, path[0]: text}
     inner = edit[path[0]]
-    assert isinstance(inner, dict)  # noqa: S101 - see `_leaves`
-    return {**edit, path[0]: {**inner, path[1]: text}}
+    return {**edit, path[0]: {**inner, path[1]: text}} if isinstance(inner, dict) else edit
 
 
 def _by_lines(text: str, old: Sequence[str], new: Sequence[str]) -> Iterator[str]:
@@ -111,9 +138,7 @@ def _by_lines(text: str, old: Sequence[str], new: Sequence[str]) -> Iterator[str
         own = lines[start : start + len(old)]
         if [line.strip() for line in own] != bare:
             continue
-        shifts = {
-            _indent(a) - _indent(b) for a, b in zip(own, old, strict=True) if a.strip()
-        }
+        shifts = {_indent(a) - _indent(b) for a, b in zip(own, old, strict=True) if a.strip()}
         if len(shifts) != 1:
             continue
         shift = shifts.pop()
@@ -147,6 +172,16 @@ def _by_words(old: str, new: str) -> Iterator[tuple[str, str]]:
             text = "".join(one[start:end])
             if text.strip():
                 yield text, "".join(other[max(0, begin) : stop])
+
+
+def _with_variables(edit: Declared, old: str, new: str) -> Iterator[tuple[str, str]]:
+    """Texts to replace with a metavariable in place of one of its values."""
+    where = edit.get("where")
+    for name, values in where.items() if isinstance(where, dict) else ():
+        for value in values if isinstance(values, list) else [values]:
+            for one, other in _by_words(old, new):
+                if str(value) in one and str(value) in other:
+                    yield one.replace(str(value), name), other.replace(str(value), name)
 
 
 def _replaced(text: str, old: str, new: str) -> Iterator[str]:

@@ -7,7 +7,6 @@ import re
 from dataclasses import dataclass, field
 from difflib import SequenceMatcher
 from itertools import count
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pydantic import TypeAdapter, ValidationError
@@ -20,6 +19,7 @@ from vpatch.trust.decision import EVERYTHING
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
+    from pathlib import Path
 
     from vpatch.codemods.bind import BoundEdit
     from vpatch.deriving.candidate import Declared
@@ -54,6 +54,8 @@ class Workbench:
     below: View
     wanted: Mapping[str, bytes]
     folder: Path
+    # The numbers of the patch's own edits that have nothing to do on this tree.
+    done: frozenset[int] = frozenset()
     _numbers: Iterator[int] = field(default_factory=count)
 
     def bound(self, edits: Sequence[Declared], files: Mapping[str, bytes]) -> list[list[BoundEdit]]:
@@ -161,9 +163,7 @@ class Side:
 
 def hunks(before: bytes, after: bytes) -> Iterator[tuple[Side, Side]]:
     """What differs between two files, line by line."""
-    old, new = (
-        text.decode(errors="replace").splitlines(keepends=True) for text in (before, after)
-    )
+    old, new = (text.decode(errors="replace").splitlines(keepends=True) for text in (before, after))
     matcher = SequenceMatcher(None, old, new, autojunk=False)
     for tag, first, last, other_first, other_last in matcher.get_opcodes():
         if tag != "equal":

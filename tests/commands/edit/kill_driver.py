@@ -1,0 +1,79 @@
+"""Kill `vpatch refresh` before a change of the disk, for each place.
+
+Called as `kill_driver PROJECT ARGS...`, in a process of its own: it forks. After each kill
+the patch must be exactly the old or the new one, and the work tree is there where it is the old
+one. Then the command runs to its end, and must leave the new one.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import sys
+from pathlib import Path
+
+from tests.kill_steps import forked, kills_of, opens_to_write
+from tests.projects import snapshot
+
+# Which argument of an event is the path that changes.
+_ON_PATHS = {"open": 0, "os.mkdir": 0, "os.rename": 1, "os.link": 1, "os.remove": 0, "os.rmdir": 0}
+
+
+def main(project, *args):
+    # Once, and not in each child.
+    import vpatch.commands.edit.refresh_command
+    import vpatch.planning.lint
+    import vpatch.source.network  # noqa: F401
+
+    def is_change(event, facts):
+        if event == "ctypes.dlsym":
+            return facts[1] == "renameat2"
+        if event not in _ON_PATHS or isinstance(facts[_ON_PATHS[event]], int):
+            return False
+        path = str(Path.cwd() / os.fsdecode(facts[_ON_PATHS[event]]))
+        return path.startswith(project) and (event != "open" or opens_to_write(facts))
+
+    root = Path(project)
+    saved, log = root.parent / "saved", str(root.parent / "log")
+    patches, work = root / "patches", root / ".vpatch" / f"edit-{args[-1]}"
+    shutil.copytree(root, saved, symlinks=True)
+
+    def reset():
+        os.chdir("/")
+        shutil.rmtree(root)
+        shutil.copytree(saved, root, symlinks=True)
+        os.chdir(root)
+
+    def of_patch():
+        return snapshot(patches / args[-1])
+
+    reset()
+    old = of_patch()
+    assert forked(args, is_change, log) == 0, Path(log).read_text()
+    new = of_patch()
+    names = sorted(path.name for path in patches.iterdir())
+    assert old != new
+    assert not work.exists()
+    seen = {"old": 0, "new": 0}
+    for step in kills_of(log):
+        reset()
+        status = forked(args, is_change, log, kill_at=step)
+        output = Path(log).read_text()
+        assert os.WIFSIGNALED(status), f"step {step}: {output}"
+        state = of_patch()
+        assert state in (old, new), f"step {step}: {output}"
+        seen["old" if state == old else "new"] += 1
+        if state == old:
+            assert 'mode="slower"' in (work / "vllm" / "engine.py").read_text(), step
+        if work.exists():
+            assert forked(args, is_change, log) == 0, f"step {step}: {Path(log).read_text()}"
+        assert of_patch() == new, step
+        assert not work.exists(), step
+        left = {path.name for path in patches.iterdir()} - {*names}
+        assert all(name.startswith(".") for name in left), left
+    print(json.dumps(seen))  # noqa: T201 - the driver's answer
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
