@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from tests.commands.edit.library_changes import CHANGES
-from vpatch.commands.edit.opening import open_edit
 from vpatch.commands.edit.refresh import RefreshRequest, refresh_patch
 from vpatch.commands.edit.series import planned_series, selected
+from vpatch.commands.edit.work_tree import open_edit
 from vpatch.workspace.context import Context
 
 # These prove a figure: the tests beside this file guard the code.

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from vpatch.commands.edit.opening import OpenedEdit, abort_edit, open_edit
+from vpatch.commands.edit.work_tree import OpenedEdit, abort_edit, open_edit
 from vpatch.console.completion import PATCH_ID, RECIPE_NAME, RELEASE
 from vpatch.console.options import json_option, library_options
 from vpatch.console.result import CommandResult

@@ -16,7 +16,7 @@ class EditOutput(OutputModel):
     folder: Path
     outcome: Literal["created", "unchanged", "aborted"]
     version: str | None
-    """The release; null where the source is none."""
+    """The release; null where the source is not a release."""
     files: list[str]
     """The files that the patch changes; empty unless the checkout is new."""
     earlier: list[str]

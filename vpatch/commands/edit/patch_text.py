@@ -42,7 +42,7 @@ class ListedEdit:
 
 
 @dataclass(frozen=True)
-class _Item:
+class _EditLines:
     """The lines of an edit: its comments from `top` on, itself from `first` to `end`."""
 
     top: int
@@ -112,7 +112,7 @@ def _same(text: str) -> Any:
         return None
 
 
-def _items(text: str, location: Location, where: str) -> list[_Item]:
+def _items(text: str, location: Location, where: str) -> list[_EditLines]:
     document = YAML(typ="rt", pure=True).load(text)
     node: Any = document
     for step in location:
@@ -121,7 +121,7 @@ def _items(text: str, location: Location, where: str) -> list[_Item]:
     if not isinstance(node, CommentedSeq) or node.fa.flow_style() or not len(node):
         raise _not_lines(where)
     starts = sorted({line for line in _line_numbers(document) if 0 <= line < len(lines)})
-    items: list[_Item] = []
+    items: list[_EditLines] = []
     previous = node.lc.item(0)[0] - 1
     for number in range(len(node)):
         first = node.lc.item(number)[0]
@@ -137,7 +137,7 @@ def _items(text: str, location: Location, where: str) -> list[_Item]:
         floor = previous if number else first - _comments_above(lines, first, column)
         while top > max(floor, 0) and _looks_like_comment(lines[top - 1]):
             top -= 1
-        items.append(_Item(top, first, end, column))
+        items.append(_EditLines(top, first, end, column))
         previous = end
     return items
 

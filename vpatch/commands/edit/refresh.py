@@ -7,18 +7,18 @@ from typing import TYPE_CHECKING
 
 from vpatch.changes.stack import Stack
 from vpatch.changes.time_limit import limited_time
-from vpatch.commands.edit.candidate import (
-    Candidate,
-    CandidateWriter,
+from vpatch.commands.edit.changed_patch import (
+    ChangedPatch,
+    PatchWriter,
     beside_of,
     with_examples,
 )
-from vpatch.commands.edit.folding import foldings
-from vpatch.commands.edit.opening import remove_checkout
+from vpatch.commands.edit.new_edits import foldings
 from vpatch.commands.edit.patch_text import UnwritableEditsError, edits_at
 from vpatch.commands.edit.record import find_edit, read_record
 from vpatch.commands.edit.series import Series, planned_series, refuse_foreign, required_series
 from vpatch.commands.edit.states import StateChange, releases_asked, states_on
+from vpatch.commands.edit.work_tree import remove_checkout
 from vpatch.commands.edit.workbench import Outcome, Workbench
 from vpatch.commands.importing.sources.checkout import from_checkout
 from vpatch.deriving.derive import NotDerivedError
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from vpatch.changes.change import SourceChange
-    from vpatch.commands.edit.folding import FoldedEdits
+    from vpatch.commands.edit.new_edits import FoldedEdits
     from vpatch.commands.edit.patch_text import Location
     from vpatch.commands.edit.record import EditRecord
     from vpatch.library.patch import Patch
@@ -220,7 +220,7 @@ class _Refresh:
 
     def _proven(
         self, series: Series, wanted: dict[str, bytes], location: Location, staging: Path
-    ) -> tuple[Candidate | None, int]:
+    ) -> tuple[ChangedPatch | None, int]:
         """A changed patch that holds, and how many edits there were; None if nothing changes.
 
         Raises:
@@ -237,9 +237,7 @@ class _Refresh:
             if isinstance(outcome, Outcome) and not bench.differing(outcome.view) and is_needed:
                 return None, len(edits)  # a run that was killed may have written it
             self._refuse_changed_patch(outcome)
-            writer = CandidateWriter(
-                self.patch, location, below, wanted, staging, self.context.answers
-            )
+            writer = PatchWriter(self.patch, location, below, wanted, staging, self.context.answers)
             candidate = _first(writer, foldings(bench, edits, beside), failures)
             if candidate is not None:
                 return candidate, len(edits)
@@ -307,7 +305,7 @@ class _Refresh:
 
     def _result(
         self,
-        candidate: Candidate,
+        candidate: ChangedPatch,
         total: int,
         series: tuple[StateChange, ...],
         releases: tuple[StateChange, ...],
@@ -347,8 +345,8 @@ class _Refresh:
 
 
 def _first(
-    writer: CandidateWriter, ways: Iterator[FoldedEdits], failures: list[str]
-) -> Candidate | None:
+    writer: PatchWriter, ways: Iterator[FoldedEdits], failures: list[str]
+) -> ChangedPatch | None:
     """The first changed patch that holds; else `failures` gets what is wrong with each.
 
     Raises:
@@ -359,7 +357,7 @@ def _first(
         for folded in ways:
             try:
                 for one in writer.candidates(folded):
-                    if isinstance(one, Candidate):
+                    if isinstance(one, ChangedPatch):
                         return one
                     failures.append(one)
             except UnwritableEditsError as error:

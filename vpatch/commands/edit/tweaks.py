@@ -54,7 +54,7 @@ def tweaks(
 
 
 @dataclass(frozen=True)
-class _Replacement:
+class _TextChange:
     """A text to replace: whole lines, whatever their indentation is, or a part of some."""
 
     old: Sequence[str]
@@ -71,20 +71,20 @@ class _Replacement:
         return "".join(self.old).strip(), "".join(self.new).strip()
 
 
-def _replacements(edits: Sequence[Declared], now: bytes, wanted: bytes) -> Iterator[_Replacement]:
+def _replacements(edits: Sequence[Declared], now: bytes, wanted: bytes) -> Iterator[_TextChange]:
     for old, new in hunks(now, wanted):
         for above, below in _LINES:
             lines = old.around(above, below)
             if lines:
-                yield _Replacement(lines, new.around(above, below), by_lines=True)
+                yield _TextChange(lines, new.around(above, below), by_lines=True)
         texts = "".join(old.changed), "".join(new.changed)
         pairs = chain(_by_words(*texts), *(_with_variables(edit, *texts) for edit in edits))
         for one, other in pairs:
-            yield _Replacement([one], [other], by_lines=False)
+            yield _TextChange([one], [other], by_lines=False)
 
 
 def _everywhere(
-    edits: Sequence[Declared], files: Mapping[str, bytes], replacement: _Replacement
+    edits: Sequence[Declared], files: Mapping[str, bytes], replacement: _TextChange
 ) -> Iterator[Tweak]:
     """Change each piece of code that an edit makes, one at a time."""
     for number, edit in enumerate(edits):
@@ -142,8 +142,8 @@ def _by_lines(text: str, old: Sequence[str], new: Sequence[str]) -> Iterator[str
         if len(shifts) != 1:
             continue
         shift = shifts.pop()
-        made = [_shifted(line, shift) for line in new]
-        changed = "".join([*lines[:start], *made, *lines[start + len(old) :]])
+        shifted = [_shifted(line, shift) for line in new]
+        changed = "".join([*lines[:start], *shifted, *lines[start + len(old) :]])
         yield changed if text.endswith("\n") else changed.removesuffix("\n")
 
 

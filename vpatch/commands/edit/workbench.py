@@ -145,7 +145,7 @@ def _distance(one: bytes, other: bytes) -> int:
 
 
 @dataclass(frozen=True)
-class Side:
+class HunkSide:
     """One side of a hunk: the lines that differ, and those above and below."""
 
     lines: Sequence[str]
@@ -161,13 +161,13 @@ class Side:
         return self.lines[max(0, self.first - above) : self.last + below]
 
 
-def hunks(before: bytes, after: bytes) -> Iterator[tuple[Side, Side]]:
+def hunks(before: bytes, after: bytes) -> Iterator[tuple[HunkSide, HunkSide]]:
     """What differs between two files, line by line."""
     old, new = (text.decode(errors="replace").splitlines(keepends=True) for text in (before, after))
     matcher = SequenceMatcher(None, old, new, autojunk=False)
     for tag, first, last, other_first, other_last in matcher.get_opcodes():
         if tag != "equal":
-            yield Side(old, first, last), Side(new, other_first, other_last)
+            yield HunkSide(old, first, last), HunkSide(new, other_first, other_last)
 
 
 def words_of(text: str) -> list[str]:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from pathlib import Path
 
-    from vpatch.commands.edit.folding import FoldedEdits
+    from vpatch.commands.edit.new_edits import FoldedEdits
     from vpatch.commands.edit.patch_text import Location
     from vpatch.library.patch import Patch
     from vpatch.planning.answers import Answers
@@ -32,7 +32,7 @@ _PREDICATES = (("effect",), ("effect", "concerns"))
 
 
 @dataclass(frozen=True)
-class Candidate:
+class ChangedPatch:
     """A changed patch in the staging folder. `text` is its patch.yaml, `removed` are files."""
 
     patch: Patch
@@ -44,7 +44,7 @@ class Candidate:
 
 
 @dataclass(frozen=True)
-class CandidateWriter:
+class PatchWriter:
     """Writes changed patches into `staging`. `wanted` is what they must make of `tree`."""
 
     original: Patch
@@ -58,20 +58,20 @@ class CandidateWriter:
     def _text(self) -> str:
         return (self.original.folder / DECLARATION).read_bytes().decode()
 
-    def candidates(self, folded: FoldedEdits) -> Iterator[Candidate | str]:
+    def candidates(self, folded: FoldedEdits) -> Iterator[ChangedPatch | str]:
         """The patch with these edits, and then with other predicates; or what is wrong."""
         where = str(self.original.folder / DECLARATION)
         text = with_list(self._text, self.location, folded.edits, where)
         failure = self._write(text, folded)
         yield failure
-        if isinstance(failure, Candidate):
+        if isinstance(failure, ChangedPatch):
             return
         for keys in _PREDICATES:
             other = with_texts(text, keys, _pieces(folded.texts))
             if other != text:
                 yield self._write(other, folded)
 
-    def _write(self, text: str, folded: FoldedEdits) -> Candidate | str:
+    def _write(self, text: str, folded: FoldedEdits) -> ChangedPatch | str:
         folder = self.staging / self.original.id
         remove(folder)
         shutil.copytree(self.original.folder, folder, symlinks=True)
@@ -88,7 +88,7 @@ class CandidateWriter:
         for name in removed:
             (folder / name).unlink()
         failure = self._failure(patch)
-        return failure or Candidate(patch, text, folded, self.location, removed)
+        return failure or ChangedPatch(patch, text, folded, self.location, removed)
 
     def _failure(self, patch: Patch) -> str | None:
         """Apply a patch twice. The first time it must give the bytes, the second time nothing."""
@@ -118,7 +118,7 @@ def _used(patch: Patch) -> set[str]:
     return {path.name for variant in patch.variants for e in variant.edits for path in e.uses}
 
 
-def with_examples(candidate: Candidate) -> Candidate:
+def with_examples(candidate: ChangedPatch) -> ChangedPatch:
     """Keep the examples that hold, and write anew what follows from the code before.
 
     An example that the patch is not about any more stays, and the result says so.
