@@ -261,6 +261,16 @@ def test_abort_removes_the_checkout_alone(both):
     assert yaml(both) == COMMENTED
 
 
+def test_what_edit_did_is_there_as_json(both):
+    document = opened(both, "both", "--json").json
+    assert (document["outcome"], document["files"]) == ("unchanged", [])
+    document = both.run("edit", "--abort", "both", "--json").json
+    assert (document["id"], document["outcome"]) == ("both", "aborted")
+    document = opened(both, "both", "--json").json
+    assert (document["outcome"], document["version"]) == ("created", VERSION)
+    assert document["files"] == [ENGINE, LLAMA]
+
+
 def test_a_checkout_that_is_there_is_not_written_again(both):
     change(both, ENGINE, 'mode="slow"', 'mode="slower"')
     run = opened(both, "both")
