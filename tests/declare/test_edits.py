@@ -10,6 +10,7 @@ REWRITE = {"find": "f($x)", "rewrite": "g($x)"}
 
 
 EDITS = [
+    ("change", {"change": "  a()\n- b()\n", "within": "f"}),
     ("add-keyword", {"find": "f(...)", "add-keyword": {"k": "1"}}),
     ("rewrite", {**REWRITE, "where": {"$x": ("a", "b")}, "within": "C.*"}),
     ("delete", {"delete": "x = 1", "with-comments": True, "within": "f"}),
@@ -43,9 +44,9 @@ def test_expect_defaults_to_one():
 @pytest.mark.parametrize(
     ("edit", "message"),
     [
-        ({"find": "f()"}, "exactly one of the keys add-keyword"),
-        ({**REWRITE, "add-keyword": {"k": "1"}}, "exactly one of the keys add-keyword"),
-        ("f()", "exactly one of the keys add-keyword"),
+        ({"find": "f()"}, "exactly one of the keys change, add-keyword"),
+        ({**REWRITE, "add-keyword": {"k": "1"}}, "exactly one of the keys change, add-keyword"),
+        ("f()", "exactly one of the keys change, add-keyword"),
         ({**REWRITE, "expect": 0}, "greater than or equal to 1"),
         ({**REWRITE, "expect": {"count": 1, "at-least": 1}}, "count or at-least, not both"),
         ({**REWRITE, "expect": {"per": "folder"}}, "'tree' or 'file'"),

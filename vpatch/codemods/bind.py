@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from vpatch.codemods.add_keyword import AddKeyword
+from vpatch.codemods.change import DiffLikeRewrite, change_of
 from vpatch.codemods.custom import Custom
 from vpatch.codemods.diff import bytes_beside, parse_diff
 from vpatch.codemods.insert import Insert
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
     from vpatch.trust.decision import Trust
 
 
+_WITH_NEW_CODE = (Rewrite, RewriteStatements, DiffLikeRewrite)
 _WITH_CODE = declared.InsertEdit | declared.ReplaceBodyEdit
 
 
@@ -106,6 +108,9 @@ def _bind_python(edit: Declared, folder: Path, trust: Trust) -> BoundEdit:
                 accepted if accepted is None else tuple(map(parse_pattern, accepted)),
             )
             name = f"add {', '.join(edit.add_keyword)} to {_short(edit.find)}"
+        case declared.ChangeEdit():
+            codemod, before = change_of(edit.change, place)
+            name = f"change {_short(before)}"
         case declared.RewriteEdit() | declared.DeleteEdit():
             codemod, name = _bind_change(edit, place)
         case declared.InsertEdit():
@@ -168,7 +173,11 @@ def _check_where(codemod: PythonEdit, place: Scope) -> None:
                 hint="name a metavariable of the pattern",
                 code="codemods.unknown-metavariable",
             )
-        new = codemod.replace if isinstance(codemod, (Rewrite, RewriteStatements)) else None
+        new = (
+            codemod.replace
+            if isinstance(codemod, (Rewrite, RewriteStatements, DiffLikeRewrite))
+            else None
+        )
         if new is not None and name not in new.variables:
             raise PatternError(
                 f"where: the new code {new} has no ${name}, so vpatch could not tell "

@@ -55,6 +55,10 @@ class Extents:
             self._spellings[id(module)] = (module, Spellings(bindings_of_module(module)))
         return self._spellings[id(module)][1]
 
+    def carry(self, before: cst.Module, after: cst.Module) -> None:
+        """Note that a module spells its imports as it did before an edit."""
+        self._spellings[id(after)] = (after, self.spellings(before))
+
     def of(self, statement: cst.CSTNode) -> bytes | None:
         """The bytes of a statement's lines, if it is as it was parsed and they are known."""
         known = self._known.get(id(statement))

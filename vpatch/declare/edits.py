@@ -106,6 +106,12 @@ class AddKeywordEdit(PlacedEdit):
     )
 
 
+class ChangeEdit(PlacedEdit):
+    """Change code as a diff with metavariables and gaps says."""
+
+    change: Text = Field(description="lines that begin with `- `, `+ ` or two spaces")
+
+
 class RewriteEdit(PlacedEdit):
     """Rewrite an expression, a statement, or statements that follow each other."""
 
@@ -207,6 +213,7 @@ class AddFileEdit(Declared):
 
 
 VERBS: dict[str, type[Declared]] = {
+    "change": ChangeEdit,
     "add-keyword": AddKeywordEdit,
     "rewrite": RewriteEdit,
     "delete": DeleteEdit,
@@ -239,7 +246,8 @@ def _spelt_right(value: Any) -> Any:
 
 
 Edit = Annotated[
-    Annotated[AddKeywordEdit, Tag(TAG + "add-keyword")]
+    Annotated[ChangeEdit, Tag(TAG + "change")]
+    | Annotated[AddKeywordEdit, Tag(TAG + "add-keyword")]
     | Annotated[RewriteEdit, Tag(TAG + "rewrite")]
     | Annotated[DeleteEdit, Tag(TAG + "delete")]
     | Annotated[InsertEdit, Tag(TAG + "insert")]

@@ -1,0 +1,202 @@
+"""Read a change that looks like a diff as the code before and the code after it."""
+
+from __future__ import annotations
+
+import io
+import itertools
+import re
+import tokenize
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import TYPE_CHECKING
+
+from vpatch.codemods.base import EditOutcome
+from vpatch.codemods.pattern import EditError, PatternError
+from vpatch.codemods.rewrite import Rewrite, rewrite_of
+from vpatch.codemods.statements import RewriteStatements, delete_statements
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import libcst as cst
+
+    from vpatch.codemods.base import PythonEdit
+    from vpatch.codemods.extent import Extents
+    from vpatch.codemods.pattern import Pattern
+    from vpatch.codemods.reduced import Reading
+    from vpatch.codemods.scope import Scope
+
+_VARIABLE = re.compile(r"\$(?!_\b)[A-Za-z_]\w*")
+_BLOCK = re.compile(r"(if|elif|else|for|while|with|try|except|finally|match|case)\b")
+_ANY_GAP = re.compile(r"@?\.\.\.")
+
+
+class ChangeError(EditError):
+    """A change does not read as a diff, or says what no edit can do."""
+
+    code = "codemods.wrong-change"
+
+
+@dataclass(frozen=True)
+class DiffLikeRewrite:
+    """A rewrite whose gaps may match code that it would change as well.
+
+    The rewrite takes the first way to fill the gaps. If its result has another place to rewrite,
+    there was more than one way, and the places are a conflict.
+    """
+
+    rewrite: Rewrite | RewriteStatements
+
+    @property
+    def needles(self) -> Sequence[frozenset[bytes]]:
+        return self.rewrite.needles
+
+    @property
+    def place(self) -> Scope:
+        return self.rewrite.place
+
+    @property
+    def reading(self) -> Reading | None:
+        return self.rewrite.reading
+
+    @property
+    def sought(self) -> Pattern | None:
+        return self.rewrite.sought
+
+    @property
+    def replace(self) -> Pattern | None:
+        """The new code."""
+        return self.rewrite.replace
+
+    def apply(self, module: cst.Module, extents: Extents) -> EditOutcome:
+        outcome = self.rewrite.apply(module, extents)
+        if not any(site.todo and site.problem is None for site in outcome.sites):
+            return outcome
+        extents.carry(module, outcome.module)
+        again = self.rewrite.apply(outcome.module, extents)
+        if not any(site.todo and site.problem is None for site in again.sites):
+            return outcome
+        problem = "the change fits at more than one place behind '...': add a line that tells which"
+        sites = [replace(s, problem=s.problem or problem) if s.todo else s for s in outcome.sites]
+        return EditOutcome(module, tuple(sites))
+
+
+def change_of(text: str, place: Scope) -> tuple[PythonEdit, str]:
+    """The edit that a change says, and the pattern of the code before it.
+
+    Raises:
+        PatternError: it is not such a diff, or its two sides do not fit together.
+    """
+    before, after = sides_of(text)
+    if not after.strip():
+        return delete_statements(before, place, comments=False), before
+    edit = rewrite_of(before, after, place)
+    return (DiffLikeRewrite(edit) if "..." in before else edit), before
+
+
+def sides_of(text: str) -> tuple[str, str]:
+    """The code before and the code after a change.
+
+    Raises:
+        ChangeError: a line does not begin with `- `, `+ ` or two spaces, or says nothing.
+    """
+    old: list[str] = []
+    new: list[str] = []
+    changed = False
+    for number, line in enumerate(text.splitlines(), start=1):
+        mark, code = line[:2].ljust(2), line[2:]
+        if mark not in ("- ", "+ ", "  "):
+            raise _wrong(
+                number,
+                f"{line!r} begins with {mark!r}",
+                "begin each line with '- ', '+ ' or two spaces; behind `change: |2`, "
+                "these count from two columns right of `change`",
+            )
+        _check_line(number, mark[0], code)
+        changed = changed or (mark[0] != " " and bool(code.strip()))
+        if mark[0] != "+":
+            old.append(code)
+        if mark[0] != "-":
+            new.append(code)
+    if not changed:
+        raise _wrong(1, "no line begins with '- ' or '+ '", "mark the lines that go and come")
+    before, after = "\n".join(old) + "\n", "\n".join(new) + "\n"
+    if not before.strip():
+        raise _wrong(
+            1, "each line is new, so no line says where", "add a line that is there, or use insert"
+        )
+    _check_docstring(text)
+    _check_variables(text, before)
+    for side in (before, after):
+        _check_comments(text, side)
+    return before, after
+
+
+def _check_line(number: int, mark: str, code: str) -> None:
+    if mark != " " and _ANY_GAP.fullmatch(code.strip()):
+        raise _wrong(
+            number,
+            f"'...' is marked with {mark!r}",
+            "write '...' with two spaces in front: what it matches stays; "
+            "to take a whole block away, use delete",
+        )
+
+
+def _check_docstring(text: str) -> None:
+    """Check that no new line comes in front of what may be a docstring."""
+    numbered = list(enumerate(text.splitlines(), start=1))
+    new = [(n, line) for n, line in numbered if line[:1] != "-" and line[1:].strip()]
+    for (_, header), *below in (new[at:] for at in range(len(new) - 1)):
+        if not header.endswith(":") or _BLOCK.match(header[2:].strip()):
+            continue
+        deeper = itertools.takewhile(partial(_is_below, _indent(header)), below)
+        body = list(deeper)
+        stays = [line[2:].strip() for _, line in body if line[0] == " "]
+        if body and body[0][1][0] == "+" and stays[:1] == ["..."]:
+            raise _wrong(
+                body[0][0],
+                "a docstring may be there",
+                "use insert with at-start-of, or write the line above that is there",
+            )
+
+
+def _is_below(indent: int, numbered: tuple[int, str]) -> bool:
+    return _indent(numbered[1]) > indent
+
+
+def _indent(line: str) -> int:
+    return len(line[2:]) - len(line[2:].lstrip())
+
+
+def _check_variables(text: str, before: str) -> None:
+    known = set(_VARIABLE.findall(before))
+    for number, line in enumerate(text.splitlines(), start=1):
+        for name in _VARIABLE.findall(line):
+            if name not in known:
+                raise _wrong(
+                    number,
+                    f"{name} is in no line that is there",
+                    "write its value in the new line",
+                )
+
+
+def _check_comments(text: str, side: str) -> None:
+    """Check that there is no comment: patterns do not compare comments."""
+    plain = side.replace("$", "_")
+    try:
+        tokens = list(tokenize.generate_tokens(io.StringIO(plain).readline))
+    except (tokenize.TokenError, SyntaxError):
+        return  # whoever parses the side says what is wrong
+    for token in tokens:
+        if token.type == tokenize.COMMENT:
+            code = side.splitlines()[token.start[0] - 1]
+            lines = enumerate(text.splitlines(), start=1)
+            raise _wrong(
+                next(n for n, line in lines if line[2:] == code),
+                f"the comment {code[token.start[1] :]!r} would not be compared",
+                "leave it out; `insert` puts code with comments",
+            )
+
+
+def _wrong(number: int, what: str, hint: str) -> PatternError:
+    return ChangeError(f"line {number} of the change: {what}", hint=hint)
