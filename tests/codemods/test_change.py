@@ -131,6 +131,10 @@ def test_where_and_within():
         ("  f()\n", "no line begins with '- ' or"),
         ("  f()\n- \n", "no line begins with '- ' or"),
         ("+ f()\n", "each line is new"),
+        (
+            "  def f(...):\n      ...\n      a()\n+     b()\n      ...\n",
+            "line [25] of the change: '...' may fit in several ways",
+        ),
         ("  f()\n- ...\n", "line 2 of the change: '...' is marked with '-'"),
         ("- f()\n+ g($y)\n", "line 2 of the change: \\$y is in no line that is there"),
         ("- f()\n+ g()  # why\n", "line 2 of the change: the comment '# why'"),

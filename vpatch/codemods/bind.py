@@ -108,10 +108,7 @@ def _bind_python(edit: Declared, folder: Path, trust: Trust) -> BoundEdit:
                 accepted if accepted is None else tuple(map(parse_pattern, accepted)),
             )
             name = f"add {', '.join(edit.add_keyword)} to {_short(edit.find)}"
-        case declared.ChangeEdit():
-            codemod, before = change_of(edit.change, place)
-            name = f"change {_short(before)}"
-        case declared.RewriteEdit() | declared.DeleteEdit():
+        case declared.ChangeEdit() | declared.RewriteEdit() | declared.DeleteEdit():
             codemod, name = _bind_change(edit, place)
         case declared.InsertEdit():
             code, uses = read_code(edit.insert, folder)
@@ -150,8 +147,11 @@ def _bind_python(edit: Declared, folder: Path, trust: Trust) -> BoundEdit:
 
 
 def _bind_change(
-    edit: declared.RewriteEdit | declared.DeleteEdit, place: Scope
+    edit: declared.ChangeEdit | declared.RewriteEdit | declared.DeleteEdit, place: Scope
 ) -> tuple[PythonEdit, str]:
+    if isinstance(edit, declared.ChangeEdit):
+        changed, before = change_of(edit.change, place)
+        return changed, f"change {_short(before)}"
     if isinstance(edit, declared.RewriteEdit):
         return rewrite_of(edit.find, edit.rewrite, place), f"rewrite {_short(edit.find)}"
     codemod = delete_statements(edit.delete, place, comments=edit.with_comments)

@@ -91,6 +91,13 @@ def change_of(text: str, place: Scope) -> tuple[PythonEdit, str]:
     if not after.strip():
         return delete_statements(before, place, comments=False), before
     edit = rewrite_of(before, after, place)
+    gap = _gap_among_statements(text)
+    if gap and edit.replace is not None and edit.find.match(edit.replace.node) is not None:
+        raise _wrong(
+            gap,
+            "'...' may fit in several ways, and the old lines also match the new code",
+            "use insert, or find and rewrite, with `within`",
+        )
     return (DiffLikeRewrite(edit) if "..." in before else edit), before
 
 
@@ -130,6 +137,16 @@ def sides_of(text: str) -> tuple[str, str]:
     for side in (before, after):
         _check_comments(text, side)
     return before, after
+
+
+def _gap_among_statements(text: str) -> int | None:
+    """The first line that is a gap with another statement in its block."""
+    numbered = [(n, x) for n, x in enumerate(text.splitlines(), start=1) if x[1:].strip()]
+    pairs = list(itertools.pairwise(numbered))
+    for (number, line), (_, other) in [*pairs, *((b, a) for a, b in pairs)]:
+        if line[1:].strip() == "..." and _indent(line) == _indent(other):
+            return number
+    return None
 
 
 def _check_line(number: int, mark: str, code: str) -> None:
