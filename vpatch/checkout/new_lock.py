@@ -83,18 +83,22 @@ class NewLock:
 def build_version(lock: NewLock | LockFile) -> str | None:
     """Return the version of what is built from a checkout: 0.23.0+vpatch.1a2b3c4d5e6f.
 
-    It names the lock, without the image that was built of it. `None` if the source is not a release
-    of vLLM.
+    `None` if the source is not a release of vLLM.
     """
     source = lock.source
     if source.tree != "vllm" or source.kind != "pypi" or source.version is None:
         return None
+    return f"{Version(source.version).public}+{local_part(lock)}"
+
+
+def local_part(lock: NewLock | LockFile) -> str:
+    """Return the part of a version that names a lock, without the image that was built of it."""
     if isinstance(lock, NewLock):
         text = replace(lock, image=None).dump()
     else:
         text = lock.model_copy(update={"image": None}).dump()
     digits = digest_of(text.encode()).partition(":")[2][:_DIGITS]
-    return f"{Version(source.version).public}+vpatch.{digits}"
+    return f"vpatch.{digits}"
 
 
 def plain_pin(pin: Pin) -> Pin:

@@ -255,7 +255,9 @@ def _is_source(record: FileRecord) -> bool:
 
 
 def _carried_ids(folder: Path, records: Mapping[str, FileRecord]) -> frozenset[str]:
-    record = records.get(LOCK_FILE)
+    # `vpatch install` and `vpatch wheel` leave it beside the metadata.
+    paths = (path for path in records if fnmatch(path, f"*.dist-info/{LOCK_FILE}"))
+    record = records.get(LOCK_FILE) or records.get(next(paths, ""))
     if record is None:
         return frozenset()
     try:
@@ -265,7 +267,7 @@ def _carried_ids(folder: Path, records: Mapping[str, FileRecord]) -> frozenset[s
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise VpatchError(
             "vpatch.lock cannot be read, so it is not known which patches the tree carries",
-            where=f"{folder.name}: vpatch.lock",
+            where=f"{folder.name}: {record.path}",
             hint="restore that file in the source, or remove it",
             code="source.unreadable-lock",
         ) from error

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from email.parser import BytesHeaderParser
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -17,7 +17,7 @@ from vpatch.util.plural import listed
 from vpatch.util.untrusted import MEGABYTE, parse_json, read_file
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
 _LARGEST = 64 * MEGABYTE
 _CACHE = "__pycache__"
@@ -25,12 +25,27 @@ _CACHE = "__pycache__"
 
 @dataclass(frozen=True)
 class InstalledDistribution:
-    """`site` is the folder of packages, and `info` the name of the metadata's folder in it."""
+    """A distribution in a folder of packages.
+
+    Attributes:
+        site: the folder of packages.
+        package: the name of the package.
+        info: the name of the metadata's folder.
+        version: as METADATA has it.
+        originals: where files lie that an install of vpatch's replaced, by their paths below
+            `site`; None for what it put there.
+    """
 
     site: Path
     package: str
     info: str
     version: str | None
+    originals: Mapping[str, str | None] = field(default_factory=dict)
+
+    @property
+    def places(self) -> Mapping[str, str]:
+        """Where files lie that are not in their place."""
+        return {path: place for path, place in self.originals.items() if place is not None}
 
     def paths(self) -> list[str]:
         """The files of the package and of its metadata, but nothing compiled, relative to `site`.
@@ -39,7 +54,8 @@ class InstalledDistribution:
             UsageError: a folder cannot be read.
             VpatchError: Python would import something in place of a source.
         """
-        paths = [path for top in (self.package, self.info) for path in _below(self.site, top)]
+        there = [path for top in (self.package, self.info) for path in _below(self.site, top)]
+        paths = [path for path in there if self.originals.get(path, path) is not None]
         hint = f"install {self.package} again"
         refuse_hidden_sources(paths, where=str(self.site), hint=hint)
         return sorted(path for path in paths if not is_compiled(path))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import stat
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from vpatch.errors import UnavailableError, UsageError
@@ -15,21 +16,29 @@ from vpatch.source.tree import LOCK_FILE
 from vpatch.util.untrusted import LARGEST_FILE, plain_path, read_file
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
 _LISTED = stat.S_IROTH | stat.S_IXOTH
 _NO_SOURCE = frozenset({".git", "__pycache__"})
+_IN_PLACE: Mapping[str, str] = MappingProxyType({})
 
 
-def scan(folder: Path, paths: Sequence[str] | None = None) -> list[FileRecord]:
-    """Digest a folder's source files, or those of `paths`."""
-    return [record_of(file) for file in _files(folder, paths)]
+def scan(
+    folder: Path, paths: Sequence[str] | None = None, places: Mapping[str, str] = _IN_PLACE
+) -> list[FileRecord]:
+    """Digest a folder's source files, or those of `paths`.
+
+    `places` says where in the folder a path's file lies, for those that lie elsewhere.
+    """
+    return [record_of(file) for file in _files(folder, paths, places)]
 
 
-def reparse(folder: Path, records: list[FileRecord]) -> Iterator[SourceFile]:
+def reparse(
+    folder: Path, records: list[FileRecord], places: Mapping[str, str] = _IN_PLACE
+) -> Iterator[SourceFile]:
     """Yield the files of an earlier scan; fail if one has changed since."""
     for record in records:
-        file = _file(folder, record.path)
+        file = _file(folder, record.path, places)
         if file is None or record_of(file) != record:
             raise UnavailableError(
                 f"{record.path} changed while vpatch read the folder",
@@ -49,10 +58,12 @@ def is_private(folder: Path, records: list[FileRecord]) -> bool:
     )
 
 
-def _files(folder: Path, paths: Sequence[str] | None) -> Iterator[SourceFile]:
+def _files(
+    folder: Path, paths: Sequence[str] | None, places: Mapping[str, str]
+) -> Iterator[SourceFile]:
     for path in _paths(folder) if paths is None else paths:
         _check(path, folder)
-        file = _file(folder, path)
+        file = _file(folder, path, places)
         if file:
             yield file
 
@@ -100,8 +111,8 @@ def _refuse_behind_link(folder: Path, parent: Path) -> None:
         parent = parent.parent
 
 
-def _file(folder: Path, relative: str) -> SourceFile | None:
-    path = folder / relative
+def _file(folder: Path, relative: str, places: Mapping[str, str]) -> SourceFile | None:
+    path = folder / places.get(relative, relative)
     _refuse_behind_link(folder, path.parent)
     try:
         if path.is_symlink():

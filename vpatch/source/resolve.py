@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import asdict, replace
 from functools import partial
@@ -19,7 +19,11 @@ from vpatch.git import command, remote
 from vpatch.source import folder, identity, index, manifest
 from vpatch.source.cache import Cache, CacheError, Populate
 from vpatch.source.entry import FILES, CachedTree, DamagedEntry, version_in
-from vpatch.source.environment import find_distribution, packages_folder
+from vpatch.source.environment import (
+    InstalledDistribution,
+    find_distribution,
+    packages_folder,
+)
 from vpatch.source.release import no_digest
 from vpatch.source.spec import (
     EnvironmentSpec,
@@ -92,7 +96,8 @@ def open_tree(
         case WheelSpec() | IndexWheelSpec():
             tree = _open_wheel(spec, cache, settings, progress, expected_digest, offline=offline)
         case EnvironmentSpec():
-            tree = _open_environment(spec, site_of(spec), cache, progress, expected_digest)
+            installed = find_distribution(spec.tree, site_of(spec), spec.place)
+            tree = open_distribution(spec, installed, cache, progress, expected_digest)
     try:
         identity.check_tree(tree)
     except BaseException:
@@ -268,7 +273,7 @@ def _open_folder(
     refuse_other(spec.place, digest, expected, "the folder")
     pin = Pin(spec.tree, "folder", None, digest, spec.path)
 
-    tree = cache.open(pin, _copying(source, records), progress)
+    tree = cache.open(pin, _copying(source, records, {}), progress)
     return replace(tree, pin=replace(pin, version=version_in(tree)))
 
 
@@ -286,7 +291,8 @@ def _open_wheel(
     if isinstance(spec, WheelSpec) and spec.sha256 is not None:
         wanted = f"sha256:{spec.sha256}"
         refuse_other(origin, wanted, expected, "what the user named")
-    if wanted is not None and not (isinstance(spec, WheelSpec) and not spec.is_url):
+    is_file = isinstance(spec, WheelSpec) and not spec.is_url and expanded(spec.place).exists()
+    if wanted is not None and not is_file:
         with suppress(DamagedEntry, CacheError):
             tree = cache.open(Pin(spec.tree, "wheel", None, wanted, origin), None, progress)
             return replace(tree, pin=replace(tree.pin, origin=origin))
@@ -307,27 +313,41 @@ def _open_wheel(
     return replace(tree, pin=pin)
 
 
-def _open_environment(
-    spec: EnvironmentSpec, site: Path, cache: Cache, progress: Progress, expected: str | None
+def open_distribution(
+    spec: EnvironmentSpec,
+    installed: InstalledDistribution,
+    cache: Cache,
+    progress: Progress,
+    expected: str | None = None,
 ) -> CachedTree:
-    installed = find_distribution(spec.tree, site, spec.place)
+    """Open the tree of a distribution that is installed. Close it after use.
+
+    Raises:
+        PinMismatchError: its files do not have the expected digest.
+        UsageError: a file cannot be read.
+        VpatchError: Python would import something in place of a source.
+    """
+    site = installed.site
     task = progress.start(f"Reading {spec.tree} in {site}")
-    records = folder.scan(site, installed.paths())
+    records = folder.scan(site, installed.paths(), installed.places)
     task.done()
     digest = f"sha256:{manifest.content_digest(records)}"
     refuse_other(spec.place, digest, expected, "the environment")
     pin = Pin(spec.tree, "environment", installed.version, digest, spec.path)
 
-    return replace(cache.open(pin, _copying(site, records), progress), pin=pin)
+    return replace(cache.open(pin, _copying(site, records, installed.places), progress), pin=pin)
 
 
-def _copying(source: Path, records: list[FileRecord]) -> Populate:
-    """Copy the scanned files of a folder into an entry, which is as private as they are."""
+def _copying(source: Path, records: list[FileRecord], places: Mapping[str, str]) -> Populate:
+    """Copy the scanned files of a folder into an entry, which is as private as they are.
+
+    `places` are as in `vpatch.source.folder.scan`.
+    """
 
     def copy(staging: Path) -> list[FileRecord]:
         if folder.is_private(source, records):
             staging.chmod(0o700)
-        return list(manifest.store(folder.reparse(source, records), staging / FILES))
+        return list(manifest.store(folder.reparse(source, records, places), staging / FILES))
 
     return copy
 

@@ -19,7 +19,7 @@ from vpatch.source.spec import (
     TreeSpec,
     wheel_named,
 )
-from vpatch.source.tree import LOCK_FILE
+from vpatch.source.tree import BUILT, LOCK_FILE
 from vpatch.util.home import expanded
 from vpatch.workspace.context import refuse_link
 from vpatch.workspace.plans import planned
@@ -128,6 +128,14 @@ def refuse_stopping(plans: Sequence[Plan], *, asked_for: bool, strict: bool = Fa
             hint="name a patch that is needed there, or name none",
             code="checkout.nothing-to-apply",
         )
+
+
+def note_unsure(context: Context, plans: Iterable[Plan]) -> None:
+    """Say which states of a build may be wrong: its code is not that of a release on record."""
+    for decision in (d for plan in plans if plan.pin.kind in BUILT for d in plan.decisions):
+        if decision.shape is not None and decision.may_be_wrong:
+            shape = describe_shape(decision.shape)
+            context.progress.note(f"{decision.patch.id} is {decision.state}: {shape}")
 
 
 def _listed_ids(decisions: Sequence[Decision]) -> str:

@@ -10,11 +10,12 @@ from vpatch.errors import UsageError
 from vpatch.git.object_ids import base_id, blobs_of, ids_on_top
 from vpatch.util.record_store import RecordStore
 from vpatch.workspace import selection
-from vpatch.workspace.checkout import refuse_stopping
+from vpatch.workspace.checkout import note_unsure, refuse_stopping
 from vpatch.workspace.plans import planned
 
 if TYPE_CHECKING:
-    from contextlib import ExitStack
+    from collections.abc import Callable
+    from contextlib import AbstractContextManager, ExitStack
 
     from vpatch.checkout.lockfile import LockFile
     from vpatch.checkout.new_lock import NewLock
@@ -34,10 +35,19 @@ class LockedPlan:
     tree: CachedTree
 
 
-def locked_plan(context: Context, request: selection.Request, stack: ExitStack) -> LockedPlan:
+def locked_plan(
+    context: Context,
+    request: selection.Request,
+    stack: ExitStack,
+    open_selected: Callable[[Selection], AbstractContextManager[CachedTree]] | None = None,
+) -> LockedPlan:
     """Plan what a request asks for, and return the lock that `vpatch apply` would write.
 
-    `stack` keeps the tree open.
+    Args:
+        context: what all use cases share.
+        request: what the user asks for.
+        stack: keeps the tree open.
+        open_selected: opens the tree of a selection; by default as the context does.
 
     Raises:
         UsageError: the request names nothing that is there, or several trees.
@@ -53,9 +63,11 @@ def locked_plan(context: Context, request: selection.Request, stack: ExitStack) 
             code="library.several-trees",
         )
     job = asked[0]
-    tree = stack.enter_context(context.tree(job.spec, job.expected_digest))
+    opened = open_selected(job) if open_selected else context.tree(job.spec, job.expected_digest)
+    tree = stack.enter_context(opened)
     plan = planned(context, job.patches, tree, to_write=True)
     refuse_stopping([plan], asked_for=job.asked_for, strict=job.strict)
+    note_unsure(context, [plan])
     return LockedPlan(lock_of_selection(context, job, tree, plan).model(), plan, tree)
 
 

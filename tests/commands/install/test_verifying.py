@@ -258,7 +258,9 @@ def test_what_record_alone_names_is_said_to_be_so(tmp_path, name, change, others
     assert "unchanged" not in text
     assert "build" not in text
     if others:
-        assert text.startswith(f"differs from the release {VERSION}, and calls itself {name}: ")
+        assert text.startswith(
+            f"differs from the release {VERSION} in 1 file, and calls itself {name} "
+        )
         assert "1 source file is not, and is as RECORD names it" in text
 
 
@@ -335,7 +337,9 @@ def test_a_proven_lock_over_files_of_somebody(tmp_path, name, is_wheel):
     found = site.verify()
     assert (found.state, found.is_clean) == ("wheel" if is_wheel else "installed", NAMES[name])
     text = summary_of(found)
-    assert text.startswith(f"differs from the release {VERSION}, and calls itself {name}, ")
+    assert text.startswith(
+        f"differs from the release {VERSION} in 1 file, and calls itself {name} "
+    )
     assert "1 file is as the patches make it" in text
     assert "1 source file is not, and is as RECORD names it" in text
 

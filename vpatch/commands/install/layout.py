@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from vpatch.commands.install.wheels.names import release_of
+from vpatch.commands.install.wheels.names import base_of, release_of
 from vpatch.errors import UsageError, VpatchError
 from vpatch.image.context import notice_of
 from vpatch.image.mode import is_laid_over, to_build
@@ -70,7 +70,7 @@ class LaidOver:
             ]
             shown = "".join(f"\n    {line}" for line in shortened(lines, _SHOWN))
             raise OtherFilesError(
-                f"the files are not those of vLLM {self.release}:{shown}",
+                f"the files are not those of {base_of(self.lock)}:{shown}",
                 where=where,
                 hint=hint,
             )
@@ -80,7 +80,7 @@ def laid_over(locked: LockedPlan, notes: Mapping[str, bytes] | None = None) -> L
     """Return what a lock and its plan put into an installed vLLM.
 
     Raises:
-        UsageError: the lock is not of a release, or a patch changes what is compiled.
+        UsageError: the lock is of sources that are no release, or a patch changes what is compiled.
     """
     plan = locked.plan
     release_of(locked.lock)

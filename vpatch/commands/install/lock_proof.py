@@ -10,14 +10,19 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from vpatch.checkout.commits import changed_files
+from vpatch.commands.install.original import original_tree
 from vpatch.errors import VpatchError
 from vpatch.planning.state import State, overall_changes
+from vpatch.source.spec import EnvironmentSpec
+from vpatch.source.tree import BUILT
+from vpatch.workspace.checkout import spec_of_pin
 from vpatch.workspace.plans import planned
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
     from vpatch.checkout.lockfile import LockFile
+    from vpatch.commands.install.environment import InstalledVllm
     from vpatch.source.tree import Tree
     from vpatch.workspace.context import Context
 
@@ -30,7 +35,7 @@ class Claim:
     """What a file says of a vLLM.
 
     Attributes:
-        source: the digest of the release's archive.
+        source: the digest of the release's archive, or of the build.
         patches: the digests of the patches, by their ids.
         files: what all patches together change.
     """
@@ -51,7 +56,8 @@ def doubts_about(
     `is_meant` says which files of the tree the claim is about.
     """
     if claim.source != tree.pin.digest:
-        return (f"it is of {claim.source}, and the archive of {tree.pin.label} is another",)
+        other = f"the archive of {tree.pin.label}" if tree.pin.kind == "pypi" else tree.pin.label
+        return (f"it is of {claim.source}, and {other} is another",)
     if not claim.patches:
         return ("it names no patch",)
     unknown = sorted(claim.patches.keys() - context.library.patches.keys())
@@ -79,18 +85,47 @@ def doubts_about(
     )
 
 
-def doubts_about_lock(context: Context, tree: Tree, lock: LockFile) -> tuple[str, ...]:
-    """Return why a lock in an environment is not proven; see `doubts_about`."""
+def doubts_about_lock(
+    context: Context, vllm: InstalledVllm, tree: Tree | None, lock: LockFile
+) -> tuple[str, ...]:
+    """Return why a lock in an environment is not proven; see `doubts_about`.
+
+    Args:
+        context: what all use cases share.
+        vllm: the distribution that has the lock.
+        tree: the release that its version names; None where there is no such release.
+        lock: what it says.
+    """
     patches = {patch.id: patch.digest for patch in lock.patches}
     if len(patches) != len(lock.patches):
         return ("it names a patch twice",)
     source = lock.source
+    files = {file.path: (file.before, file.after) for file in lock.files}
+    claim = Claim(source.digest, patches, files)
+    if source.tree == "vllm" and source.kind in BUILT:
+        return _doubts_about_build(context, vllm, lock, claim)
     if (source.tree, source.kind) != ("vllm", "pypi"):
         return (f"it is of a {source.kind}, {source.origin}, and not of a release",)
-    if source.version != tree.pin.version:
-        return (f"it is of {source.version}, and {tree.pin.label} is installed",)
-    files = {file.path: (file.before, file.after) for file in lock.files}
-    return doubts_about(context, tree, Claim(source.digest, patches, files))
+    if tree is None or source.version != tree.pin.version:
+        return (f"it is of {source.version}, and {vllm.version} is installed",)
+    return doubts_about(context, tree, claim)
+
+
+def _doubts_about_build(
+    context: Context, vllm: InstalledVllm, lock: LockFile, claim: Claim
+) -> tuple[str, ...]:
+    """Return why a lock of a build is not proven: its files are read, not those of a release."""
+    spec = spec_of_pin(lock.source, context.library.folder)
+    try:
+        # Where it lies may have another name now; the digest tells.
+        with (
+            original_tree(context, spec, vllm)
+            if isinstance(spec, EnvironmentSpec)
+            else context.tree(spec, lock.source.digest)
+        ) as tree:
+            return doubts_about(context, tree, claim)
+    except VpatchError as error:
+        return (f"what it is of cannot be read: {str(error).splitlines()[0]}",)
 
 
 def _differing(claimed: Files, computed: Files) -> Iterator[str]:

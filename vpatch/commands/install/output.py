@@ -83,6 +83,7 @@ class VerifyEnvOutput(OutputModel):
     state: Literal[
         "release",
         "build",
+        "unknown",
         "wheel",
         "installed",
         "overlay",
@@ -109,6 +110,8 @@ class VerifyEnvOutput(OutputModel):
     """The number of files that are as in the release's archive."""
     other_files: list[str] = read_from("vllm.other_files")
     """Files that are not as in the release, and that `RECORD` has so. Anybody can write it."""
+    by_patches: Sorted = read_from("vllm.explained", "vllm.base.explained")
+    """The changed files that are exactly what `patches` make of the release's."""
     only_record: list[str] = read_from("vllm.only_record")
     """Files that the release's archive lacks, or has of another build: only `RECORD` names them."""
     doubts: list[str] = read_from("vllm.doubts")

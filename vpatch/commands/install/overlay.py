@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 
 from vpatch.commands.install.verification import FileDifference
 from vpatch.engine.hidden import hidden_code
+from vpatch.source.tree import Pin
+from vpatch.util.plain_records import as_record
 from vpatch.util.untrusted import LARGEST_FILE, MEGABYTE, digest_of_file, parse_json, read_file
 
 if TYPE_CHECKING:
@@ -37,7 +39,7 @@ class OverlayManifest:
 
     package: Path
     release: str
-    source: str
+    source: Pin
     patches: Mapping[str, str]
     files: Mapping[str, tuple[str | None, str]]
     contents: Mapping[str, str]
@@ -90,7 +92,7 @@ def read_manifest(package: Path) -> OverlayManifest | None:
         return OverlayManifest(
             package,
             str(manifest["vllm"]),
-            str(manifest["source"]["digest"]),
+            as_record(Pin, manifest["source"]),
             {str(one["id"]): str(one["digest"]) for one in manifest["patches"]},
             {
                 str(one["path"]): (
@@ -131,7 +133,9 @@ def verified_overlay(
     for path in [*hidden.files.importable, *_beside(packages)]:
         if path not in contents:
             problems[path] = "is not of the overlay"
-    if not base.is_clean:
+    # One that is pinned as it is need not be a release.
+    is_pinned = manifest.source.kind == "environment" and base.state in {"build", "unknown"}
+    if not base.is_clean and not is_pinned:
         doubts = (*doubts, f"the vLLM below it is not as it should be: {base.found}")
     as_released, other_files, only_record = (
         tuple(path for path in paths if path not in manifest.files)

@@ -160,17 +160,28 @@ def install(vllm: InstalledVllm, laid: LaidOver) -> Outcome:
             hint=f"give --vllm {vllm.release}, or install vLLM {laid.release} there",
             code="wheel.wrong-release",
         )
+    refuse_taken_apart(vllm)
+    earlier = earlier_install(vllm)
+    if earlier is not None and earlier.lock == laid.lock:
+        return "unchanged"
+    _refuse_other_files(vllm, laid, earlier)
+    with journal_of(vllm.site, vllm.info) as journal:
+        _prepare(journal, vllm, laid, earlier)
+    return "installed" if earlier is None else "replaced"
+
+
+def refuse_taken_apart(vllm: InstalledVllm) -> None:
+    """Refuse a vLLM whose files from before an install cannot be told.
+
+    Raises:
+        UsageError: it is from a wheel of vpatch.
+        VpatchError: files were changed since an install, or a part of it is missing.
+    """
     earlier = earlier_install(vllm)
     if earlier is None:
         _refuse_remains(vllm)
     else:
         _refuse_changed(earlier)
-        if earlier.lock == laid.lock:
-            return "unchanged"
-    _refuse_other_files(vllm, laid, earlier)
-    with journal_of(vllm.site, vllm.info) as journal:
-        _prepare(journal, vllm, laid, earlier)
-    return "installed" if earlier is None else "replaced"
 
 
 def uninstall(vllm: InstalledVllm) -> Earlier:
@@ -286,7 +297,8 @@ def _refuse_other_files(vllm: InstalledVllm, laid: LaidOver, earlier: Earlier | 
     before = [] if earlier is None else earlier.paths
     places = {p: (vllm.info / KEPT if p in before else vllm.site) / p for p in laid.changes}
     digests = {path: digest_at(place) for path, place in places.items()}
-    laid.refuse_others(digests, str(vllm.site), _again(vllm))
+    hint = f"leave out --vllm and --recipe to patch the files that are there, or: {_again(vllm)}"
+    laid.refuse_others(digests, str(vllm.site), hint)
     rows = _rows_before(vllm, earlier)
     unlisted = [p for p, change in laid.changes.items() if change.before and p not in rows]
     if unlisted:

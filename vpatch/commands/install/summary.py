@@ -24,15 +24,22 @@ def summary_of(vllm: VerifiedVllm | VerifiedOverlay) -> str:
         return _of_overlay(vllm)
     release = f"the release {vllm.found.release}"
     differing = counted(len(vllm.differences), "file")
+    explained = _explained(vllm)
     if vllm.state == "interrupted":
         return _INTERRUPTED
     if vllm.state == "changed":
-        base = "the lock" if vllm.lock is not None else release
-        return f"changed by hand: {differing} not as in {base}"
+        base = "RECORD" if vllm.is_unknown else release
+        base = base if vllm.lock is None else "the lock"
+        return f"changed by hand: {differing} not as in {base}{explained}"
     compared = _comparison(vllm, "as its lock says" if vllm.state == "unproven" else "")
     parts = []
+    name = vllm.found.distribution
     if vllm.other_files:
-        parts.append(f"differs from {release}, and calls itself {vllm.found.distribution}")
+        others = counted(len(vllm.other_files), "file")
+        named = f"{name} {vllm.found.version}"
+        parts.append(f"differs from {release} in {others}{explained}, and calls itself {named}")
+    elif vllm.is_unknown:
+        parts.append(f"an unknown build: no release of vLLM has the version {vllm.found.version}")
     elif vllm.lock is not None:
         parts.append(release)
     if vllm.lock is not None:
@@ -47,6 +54,13 @@ def summary_of(vllm: VerifiedVllm | VerifiedOverlay) -> str:
         parts.append("as its lock says; not proven")
     head = ", ".join(parts)
     return f"{head}: {compared}" if head else str(compared)
+
+
+def _explained(vllm: VerifiedVllm) -> str:
+    """Say how many of the changed files are as the library's patches make them."""
+    number = len(vllm.explained)
+    it = "it" if number == 1 else "them"
+    return f" ({number} as the library's patches make {it})" if number else ""
 
 
 def _of_overlay(vllm: VerifiedOverlay) -> str:

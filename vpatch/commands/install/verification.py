@@ -16,6 +16,7 @@ from vpatch.commands.install.replacement import KEPT
 from vpatch.commands.install.wheels.names import is_patched, names_lock
 from vpatch.engine.hidden import hidden_code
 from vpatch.image.mode import is_laid_over
+from vpatch.source.tree import BUILT
 from vpatch.util.untrusted import LARGEST_FILE, digest_of_file
 
 if TYPE_CHECKING:
@@ -30,7 +31,9 @@ _CACHE = "__pycache__"
 _PYTHON = ".py"
 # Of an extension module: those for CUDA have more than a gigabyte.
 _LARGEST = 64 * LARGEST_FILE
-State = Literal["release", "build", "wheel", "installed", "unproven", "changed", "interrupted"]
+State = Literal[
+    "release", "build", "unknown", "wheel", "installed", "unproven", "changed", "interrupted"
+]
 
 
 @dataclass(frozen=True)
@@ -49,8 +52,8 @@ class VerifiedVllm:
     Attributes:
         found: the distribution.
         state: `release` where each source file is as in the release's archive; `build` where some
-            are not, as RECORD has them; `wheel` and `installed` for a lock whose patches make these
-            files;
+            are not, as RECORD has them; `unknown` where no release has the version; `wheel` and
+            `installed` for a lock whose patches make these files;
             `unproven` for a lock whose patches do not, or are not known. It is `changed` where a
             file is different, and `interrupted` where a command was killed.
         lock: None where there is none.
@@ -61,6 +64,9 @@ class VerifiedVllm:
         only_record: those that the archive lacks, or has of another build: only RECORD names them.
         doubts: why the lock is not proven, in sentences.
         digests: of all files that were looked at; None for what is missing, or no file.
+        explained: the patches by the files that are not as in the release, and that these patches
+            make of the release's.
+        is_unknown: whether no release has the version, so that only RECORD was compared.
     """
 
     found: InstalledVllm
@@ -73,6 +79,13 @@ class VerifiedVllm:
     only_record: tuple[str, ...] = ()
     doubts: tuple[str, ...] = ()
     digests: Mapping[str, str | None] = field(default_factory=dict, repr=False)
+    explained: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    is_unknown: bool = False
+
+    @property
+    def is_pinned(self) -> bool:
+        """Whether a lock pins these very files, and not those of a release."""
+        return self.lock is not None and self.lock.source.kind in BUILT and not self.doubts
 
     @property
     def patches(self) -> tuple[str, ...]:
@@ -81,25 +94,31 @@ class VerifiedVllm:
 
     @property
     def is_fork(self) -> bool:
-        """Whether it has the name of the release and other files: a build says so by its name."""
-        return bool(self.other_files) and canonicalize_name(self.found.distribution) == "vllm"
+        """Whether it has the name of the release and other files: a build says so by its name.
+
+        One whose lock pins these files says so too.
+        """
+        is_named = canonicalize_name(self.found.distribution) == "vllm"
+        return bool(self.other_files) and is_named and not self.is_pinned
 
     @property
     def is_clean(self) -> bool:
-        return self.state not in {"changed", "interrupted", "unproven"} and not self.is_fork
+        findings = {"changed", "interrupted", "unproven", "unknown"}
+        return self.state not in findings and not self.is_fork
 
 
 def verify(
     vllm: InstalledVllm,
-    released: Mapping[str, str],
+    released: Mapping[str, str] | None,
     doubts_about: Callable[[LockFile], tuple[str, ...]],
 ) -> VerifiedVllm:
     """Compare an installed vLLM with its release.
 
     Args:
         vllm: the distribution.
-        released: the digests of the files that the release's archive has in the package.
-        doubts_about: says why a lock is not what the library's patches make of the release.
+        released: the digests of the files that the release's archive has in the package; None
+            where no release has the version.
+        doubts_about: says why a lock is not what the library's patches make of its source.
 
     Raises:
         LockError: its lock is damaged.
@@ -111,15 +130,17 @@ def verify(
         return VerifiedVllm(vllm, "interrupted", lock)
     hidden = hidden_code(vllm.asked, vllm.package)
     links = {path: f"is a link to {target}" for path, target in hidden.files.links.items()}
-    comparison = _FileComparison(vllm, released, lock, {**links, **hidden.problems})
+    pristine = released or {}
+    comparison = _FileComparison(vllm, pristine, lock, {**links, **hidden.problems})
     # A wheel may leave out data.
-    there = {p for p in released if p.endswith(_PYTHON) or os.path.lexists(vllm.site / p)}
+    there = {p for p in pristine if p.endswith(_PYTHON) or os.path.lexists(vllm.site / p)}
     paths = {*comparison.listed, *there, *comparison.patched, *hidden.files.importable}
     problems = comparison.problems([*sorted(paths)])
     problems |= {path: what for path, what in comparison.odd.items() if path not in problems}
     problems |= {**dict(_metadata(vllm)), **dict(_remains(vllm, lock))}
     doubts: tuple[str, ...] = ()
     state: State = "build" if comparison.others else "release"
+    state = "unknown" if released is None else state
     if lock is not None:
         doubts = (*doubts_about(lock), *_contradictions(vllm, lock))
         state = "wheel" if is_patched(vllm.version) else "installed"
@@ -139,6 +160,7 @@ def verify(
         tuple(comparison.only_record),
         doubts,
         comparison.digests,
+        is_unknown=released is None,
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
@@ -14,18 +15,25 @@ from vpatch.commands.install.summary import summary_of
 from vpatch.commands.install.verification import VerifiedVllm, verify
 from vpatch.engine.asking import python_named
 from vpatch.engine.import_path import ask_import_path
+from vpatch.engine.installed import PACKAGE
 from vpatch.errors import UsageError, VpatchError
-from vpatch.planning.state import State
+from vpatch.planning.state import State, overall_changes
+from vpatch.source.environment import InstalledDistribution
 from vpatch.source.memory import ChangedTree
-from vpatch.source.spec import PypiSpec
+from vpatch.source.resolve import open_distribution
+from vpatch.source.spec import EnvironmentSpec, PypiSpec
+from vpatch.util.digest import digest_of
 from vpatch.util.untrusted import LARGEST_FILE, read_file
 from vpatch.workspace.plans import planned
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
     from vpatch.checkout.lockfile import LockFile
     from vpatch.commands.install.environment import InstalledVllm
     from vpatch.commands.install.overlay import OverlayManifest
     from vpatch.engine.import_path import ImportPath
+    from vpatch.library.patch import Patch
     from vpatch.source.entry import CachedTree
     from vpatch.workspace.context import Context
 
@@ -73,7 +81,7 @@ def verify_env(context: Context, python: str) -> VerifiedEnvironment:
             code="wheel.editable",
         )
     with (
-        context.tree(PypiSpec("vllm", installed.release)) as tree,
+        _released(context, installed.release) as tree,
         alone(installed.info, reading=True),
     ):
         task = context.progress.start(f"Reading {installed.package}")
@@ -82,18 +90,37 @@ def verify_env(context: Context, python: str) -> VerifiedEnvironment:
         seen = replace(installed, asked=asked)
         verified = _verify(context, tree, seen)
         task.done()
-        patches = _patches_in(context, tree, verified)
-    return VerifiedEnvironment(python, verified, patches, asked.starting)
+        patches = () if tree is None else _patches_in(context, tree, verified)
+        explained = {} if tree is None else _explained(context, tree, verified, patches)
+        verified = replace(verified, explained=explained)
+    ids = tuple(patch.id for patch in patches)
+    return VerifiedEnvironment(python, verified, ids, asked.starting)
 
 
-def _verify(context: Context, tree: CachedTree, vllm: InstalledVllm) -> VerifiedVllm:
+@contextmanager
+def _released(context: Context, release: str) -> Iterator[CachedTree | None]:
+    """Open the archive of a release; None where the index has no such release."""
+    with ExitStack() as stack:
+        try:
+            tree = stack.enter_context(context.tree(PypiSpec("vllm", release)))
+        except UsageError as error:
+            if error.code != "source.no-such-release":
+                raise
+            yield None
+        else:
+            yield tree
+
+
+def _verify(context: Context, tree: CachedTree | None, vllm: InstalledVllm) -> VerifiedVllm:
     """Compare an installed vLLM with all files that the release's archive has in the package."""
-    released = {
-        path: f"sha256:{tree.records[path].sha256}"
-        for path in tree.paths()
-        if path.startswith("vllm/")
-    }
-    return verify(vllm, released, partial(doubts_about_lock, context, tree))
+    released = None
+    if tree is not None:
+        released = {
+            path: f"sha256:{tree.records[path].sha256}"
+            for path in tree.paths()
+            if path.startswith("vllm/")
+        }
+    return verify(vllm, released, partial(doubts_about_lock, context, vllm, tree))
 
 
 def patched_environment(context: Context, python: str) -> LockFile:
@@ -133,18 +160,52 @@ def _verified_overlay(
 ) -> VerifiedOverlay:
     """Compare an overlay with the release that is installed below it."""
     release = installed.release
-    claim = Claim(manifest.source, manifest.patches, dict(manifest.files))
-    with context.tree(PypiSpec("vllm", release)) as tree:
-        doubts = doubts_about(context, tree, claim, lambda path: path.startswith("vllm/"))
-        if manifest.release != release:
+    claim = Claim(manifest.source.digest, manifest.patches, dict(manifest.files))
+    with _released(context, release) as tree, _below(context, manifest, installed, tree) as below:
+        doubts = doubts_about(context, below, claim, lambda path: path.startswith("vllm/"))
+        if manifest.release not in (release, installed.version):
             doubts = (f"it is of vLLM {manifest.release}, and {release} is installed", *doubts)
         return verified_overlay(manifest, asked, _verify(context, tree, installed), doubts)
 
 
-def _patches_in(context: Context, tree: CachedTree, verified: VerifiedVllm) -> tuple[str, ...]:
+@contextmanager
+def _below(
+    context: Context,
+    manifest: OverlayManifest,
+    installed: InstalledVllm,
+    released: CachedTree | None,
+) -> Iterator[CachedTree]:
+    """Open what an overlay says that its patches are for: a release, or the vLLM below it."""
+    if manifest.source.kind != "environment" and released is not None:
+        yield released
+        return
+    spec = EnvironmentSpec("vllm", manifest.source.origin)
+    # As `vpatch run` found it: an install that lies there stays.
+    one = InstalledDistribution(installed.site, PACKAGE, installed.info.name, installed.version)
+    with open_distribution(spec, one, context.cache, context.progress) as tree:
+        yield tree
+
+
+def _explained(
+    context: Context, tree: CachedTree, verified: VerifiedVllm, patches: Sequence[Patch]
+) -> dict[str, tuple[str, ...]]:
+    """The changed files that are exactly what some patches make of the release's."""
+    if not patches:
+        return {}
+    plan = planned(context, patches, tree, to_write=True, findings_for="none")
+    changes = overall_changes(plan)
+    changed = {*verified.other_files, *(one.path for one in verified.differences)}
+    return {
+        path: tuple(d.patch.id for d in plan.taken if path in d.changes)
+        for path in sorted(changed & changes.keys())
+        if verified.digests.get(path) == digest_of(changes[path].after)
+    }
+
+
+def _patches_in(context: Context, tree: CachedTree, verified: VerifiedVllm) -> tuple[Patch, ...]:
     """The patches that the release needs, and that the changed files have."""
     names = [one.path for one in verified.differences]
-    names += verified.other_files if verified.is_fork else ()
+    names += verified.other_files
     if verified.state == "unproven" and verified.lock is not None:
         names += [file.path for file in verified.lock.files]
     changed = {
@@ -167,4 +228,4 @@ def _patches_in(context: Context, tree: CachedTree, verified: VerifiedVllm) -> t
     there = ChangedTree(tree, changed, frozenset())
     ids = [patch.id for patch in touching]
     plan = planned(context, touching, there, to_write=False, findings_for="none", alone=ids)
-    return tuple(d.patch.id for d in plan.decisions if d.state in _IN_IT)
+    return tuple(d.patch for d in plan.decisions if d.state in _IN_IT)

@@ -22,6 +22,7 @@ from vpatch.util.visible import visible_line
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from vpatch.commands.install.overlay import VerifiedOverlay
     from vpatch.commands.install.verification import FileDifference
     from vpatch.commands.install.verify_env import VerifiedEnvironment
     from vpatch.workspace.context import Context
@@ -40,7 +41,8 @@ def command(context: Context, *, python: str, as_json: bool) -> CommandResult | 
 
     It is a release, a wheel or an install by vpatch, or an overlay of `vpatch run`. vpatch compares
     every file with RECORD, those that the release's archive has with the archive, and the patched
-    ones with what the patches of the library make of it. The first line has the number of each.
+    ones with what the patches of the library make of it. Of a build whose version no release has,
+    it says so. The first line has the number of each.
     Whatever Python would import in place of a source is a difference, such as an extension module
     beside it, or bytecode of other code. Nothing of vLLM runs. If files were changed by hand,
     vpatch names them, and the patches of the library that are in them. Then it ends with 1, as for
@@ -65,7 +67,7 @@ def _lines(done: VerifiedEnvironment) -> list[str]:
         else f"vllm {vllm.release} in {vllm.package.parent}"
     )
     lines = [str(what), f"  {summary_of(vllm)}"]
-    others = [f"{path}: not as in the release, and as RECORD names it" for path in vllm.other_files]
+    others = [_other(path, vllm) for path in vllm.other_files]
     lines += _shown([*vllm.doubts, *map(_difference, vllm.differences), *others], "  ")
     if vllm.only_record:
         lines.append(f"  compared with RECORD alone; {_WHY}:")
@@ -80,6 +82,12 @@ def _lines(done: VerifiedEnvironment) -> list[str]:
 
 def _shown(lines: Sequence[str], indent: str) -> list[str]:
     return [f"{indent}{line}" for line in shortened(lines, _SHOWN)]
+
+
+def _other(path: str, vllm: VerifiedVllm | VerifiedOverlay) -> str:
+    explained = vllm.explained if isinstance(vllm, VerifiedVllm) else {}
+    by = f" (by {', '.join(explained[path])})" if path in explained else ""
+    return f"{path}: not as in the release, and as RECORD names it{by}"
 
 
 def _difference(one: FileDifference) -> str:

@@ -16,6 +16,7 @@ from vpatch.commands.install.sbom import sbom_of
 from vpatch.commands.install.wheels.build import OfficialWheel, make_wheel
 from vpatch.commands.install.wheels.names import patched_version, release_of
 from vpatch.errors import ConflictingOptionsError
+from vpatch.source.spec import WHEEL
 from vpatch.source.wheel.archive import WheelArchive
 from vpatch.source.wheel.names import parse_wheel_name
 from vpatch.source.wheel.release import official_wheel
@@ -47,6 +48,8 @@ class WheelOptions:
 def wheel(context: Context, request: Request, options: WheelOptions) -> MadeWheel:
     """Write a wheel with the patches of a request, and its statement.
 
+    A request that names no vLLM is for the files in the wheel.
+
     Raises:
         UsageError: options contradict each other, or the wheel is of another release.
         VpatchError: a patch cannot be applied, or the wheel is not a published one.
@@ -57,6 +60,8 @@ def wheel(context: Context, request: Request, options: WheelOptions) -> MadeWhee
             hint="give --wheel or --distribution, not both",
         )
     author = None if options.author is None else Author.parse(options.author)
+    if options.wheel is not None:
+        request = request.or_what_is_there(f"{WHEEL}{options.wheel}")
     with ExitStack() as stack:
         locked = locked_plan(context, request, stack)
         bare = laid_over(locked)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,6 +16,7 @@ from vpatch.console.options import (
     json_option,
     library_options,
     source_options,
+    strict_option,
 )
 from vpatch.console.result import CommandResult
 from vpatch.errors import ExitCode
@@ -49,6 +51,7 @@ _DIGITS = 12
     help="Folder for the wheel.",
 )
 @author_option
+@strict_option
 @json_option
 def command(
     request: Request,
@@ -58,6 +61,7 @@ def command(
     distribution: str | None,
     output_dir: Path,
     author: str | None,
+    strict: bool,
     as_json: bool,
 ) -> CommandResult | ExitCode:
     """Make a wheel of a patched vLLM.
@@ -67,9 +71,11 @@ def command(
     original and the same patches make the same bytes.
 
     vpatch replaces Python files of the package vllm, after it has compared them with the release's.
-    It refuses patches that change what is compiled.
+    With --wheel and neither --vllm nor --recipe, it decides on the files of that wheel, whoever
+    built it. It refuses patches that change what is compiled.
     """
-    patched = wheel(context, request, WheelOptions(output_dir, file, distribution, author))
+    asked = replace(request, strict=strict)
+    patched = wheel(context, asked, WheelOptions(output_dir, file, distribution, author))
     if as_json:
         return CommandResult(WheelOutput.model_validate(patched))
     lock = patched.laid.lock

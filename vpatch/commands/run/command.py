@@ -60,8 +60,9 @@ def command(
     """Run a command with patches, and install nothing.
 
     No installed file changes. vpatch finds the Python behind COMMAND and the vLLM in its
-    environment. It compares each file that a patch touches with the release, and starts nothing if
-    one differs. A copy of the package with the patched files comes first on PYTHONPATH, so all
+    environment. Without --vllm and --recipe, it decides on the files that are there. With one of
+    the two, it compares each file that a patch touches with the release, and starts nothing if one
+    differs. A copy of the package with the patched files comes first on PYTHONPATH, so all
     processes that COMMAND starts have it.
 
     COMMAND takes the place of vpatch: its input, output, signals and exit code are its own.

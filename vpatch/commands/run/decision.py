@@ -16,18 +16,22 @@ from vpatch.errors import UsageError, VpatchError, combine
 from vpatch.image.mode import is_shipped
 from vpatch.image.payload.metadata import metadata
 from vpatch.planning.state import Change, Plan, overall_changes
-from vpatch.source.spec import PypiSpec
+from vpatch.source.environment import InstalledDistribution
+from vpatch.source.resolve import open_distribution
+from vpatch.source.spec import EnvironmentSpec, PypiSpec
 from vpatch.util.digest import digest_of
 from vpatch.util.plural import listed
-from vpatch.workspace.checkout import refuse_stopping, states_of
+from vpatch.workspace.checkout import note_unsure, refuse_stopping, states_of
 from vpatch.workspace.plans import planned
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from contextlib import AbstractContextManager
     from pathlib import Path
 
     from vpatch.engine.installed import InstalledPackage
     from vpatch.engine.kept_overlay import Composition
+    from vpatch.source.entry import CachedTree
     from vpatch.workspace.context import Context
     from vpatch.workspace.selection import Selection
 
@@ -48,11 +52,12 @@ def decided(
     # Before anything is read: what changes from now on makes the record untrue.
     states = state_of_environment(python, base.asked.path), state_of_folder(base.package)
     job = _of_installed(job, base)
-    with context.tree(job.spec, job.expected_digest) as tree:
+    with _tree(context, job, base) as tree:
         plan = planned(context, job.patches, tree, to_write=True)
     refuse_stopping([plan], asked_for=job.asked_for, strict=job.strict)
+    note_unsure(context, [plan])
     release = plan.pin.version or ""
-    if base.release != release:
+    if release not in (base.release, base.version):
         raise _wrong_version(base, release)
     if not plan.taken:
         raise VpatchError(
@@ -95,6 +100,16 @@ def decided(
         *states,
     )
     return record, made_of
+
+
+def _tree(
+    context: Context, job: Selection, base: InstalledPackage
+) -> AbstractContextManager[CachedTree]:
+    """Open a release, or the very package that is the base."""
+    if not isinstance(job.spec, EnvironmentSpec):
+        return context.tree(job.spec, job.expected_digest)
+    one = InstalledDistribution(base.site, PACKAGE, base.info.name, base.version)
+    return open_distribution(job.spec, one, context.cache, context.progress, job.expected_digest)
 
 
 def _beside(base: InstalledPackage) -> dict[str, bytes]:

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 from vpatch.engine.command import is_binary
 from vpatch.engine.file_state import state_of_environment, state_of_folder
 from vpatch.source.index import is_exact
-from vpatch.source.spec import PypiSpec
+from vpatch.source.spec import EnvironmentSpec, PypiSpec
+from vpatch.util.home import expanded
 from vpatch.util.own_code import code_digest
 from vpatch.util.record_store import RecordStore
 
@@ -28,8 +29,8 @@ class RunRecord:
     """A decision about an environment.
 
     Attributes:
-        release: of vLLM.
-        source: the digest of the release's archive.
+        release: of vLLM; the version of a build that is patched as it is.
+        source: the digest of the release's archive, or of the environment's files.
         recipe: None without one.
         version: what the installed vLLM calls itself; it may have a local part.
         package: the folder of the installed vllm.
@@ -69,7 +70,7 @@ def recall(
         )
         # The package itself comes last: it has thousands of files.
         is_true = (
-            _is_source(context, job, record)
+            _is_source(context, job, python, record)
             and state_of_environment(python, record.path) == record.environment
             and state_of_folder(record.package) == record.installed
         )
@@ -91,7 +92,14 @@ def remember(
         RecordStore(context.cache.answers("runs")).put(key, fields)
 
 
-def _is_source(context: Context, job: Selection, record: RunRecord) -> bool:
+def is_own(job: Selection, python: Path) -> bool:
+    """Whether the patches are for the vLLM that a Python has, and not for a release."""
+    return isinstance(job.spec, EnvironmentSpec) and expanded(job.spec.place) == python
+
+
+def _is_source(context: Context, job: Selection, python: Path, record: RunRecord) -> bool:
+    if is_own(job, python):
+        return True  # the state of the package tells
     spec = PypiSpec(job.spec.tree, record.release)
     pin = context.cached_pin(spec, job.expected_digest)
     return pin is not None and pin.digest == record.source
@@ -100,16 +108,17 @@ def _is_source(context: Context, job: Selection, record: RunRecord) -> bool:
 def _key(job: Selection, python: Path, environment: Mapping[str, str]) -> str | None:
     """Name all that was asked; None where the answer may follow from more than that."""
     identities = [patch.identity for patch in job.patches]
+    own = is_own(job, python)
     version = job.spec.version if isinstance(job.spec, PypiSpec) else ""
     # "latest" is another release tomorrow, and a script in a Python's place may start another one.
-    is_known = is_exact(version) or is_series(version)
+    is_known = own or is_exact(version) or is_series(version)
     if None in identities or not is_known or not is_binary(python):
         return None
     variables = {name: value for name, value in environment.items() if name.startswith("PYTHON")}
     places = variables.get("PYTHONPATH", "").split(os.pathsep)
     asked = {
         "code": code_digest(),
-        "vllm": version,
+        "vllm": None if own else version,
         "expected": job.expected_digest,
         "recipe": job.recipe,
         "patches": identities,

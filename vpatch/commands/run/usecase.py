@@ -6,13 +6,13 @@ import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from vpatch.commands.run.record import RunRecord, recall, remember
+from vpatch.commands.run.record import RunRecord, is_own, recall, remember
 from vpatch.engine import kept_overlay as overlays
 from vpatch.engine.command import FoundCommand, default_python, find_command, find_python
 from vpatch.engine.installed import refuse_shadow
 from vpatch.engine.overlay_cache import refuse_colon
 from vpatch.errors import UsageError, VpatchError, combine
-from vpatch.source.spec import PypiSpec
+from vpatch.source.spec import ENVIRONMENT, PypiSpec
 from vpatch.trust.decision import UntrustedError
 from vpatch.util.own_environment import inherited
 from vpatch.workspace import selection
@@ -66,7 +66,7 @@ def patched_run(
 
     Args:
         context: what all use cases share.
-        request: which patches for which release.
+        request: which patches for which release; without one, for the vLLM that is there.
         words: the command; empty for an environment alone.
         python: the Python whose vLLM is the base; by default the one behind the command.
         make: whether to make the overlay, and hold it.
@@ -79,7 +79,7 @@ def patched_run(
     environment = _without_overlays(inherited())
     command = find_command(words, environment) if words else None
     base = _python(command, python, environment)
-    job = _select(context, request)
+    job = _select(context, request.or_what_is_there(f"{ENVIRONMENT}{base}"), base)
     record = recall(context, job, base, environment)
     _require_trust(context, job, is_known=record is not None)
     kept_overlay = _open(context, record) if record is not None and make else None
@@ -122,7 +122,7 @@ def _python(
     return default
 
 
-def _select(context: Context, request: selection.Request) -> selection.Selection:
+def _select(context: Context, request: selection.Request, base: Path) -> selection.Selection:
     jobs = selection.resolve(request, context.library)
     selection.note_library(context, jobs)
     names = ", ".join(job.spec.tree for job in jobs)
@@ -133,11 +133,11 @@ def _select(context: Context, request: selection.Request) -> selection.Selection
             code="engine.several-trees",
         )
     (job,) = jobs
-    if not isinstance(job.spec, PypiSpec):
+    if not isinstance(job.spec, PypiSpec) and not is_own(job, base):
         raise UsageError(
             "only a release can be compared with an installed vLLM, and this is another source",
             where=request.vllm or request.recipe,
-            hint="give --vllm VERSION",
+            hint="give --vllm VERSION, or leave it out to take the files that are there",
             code="engine.no-release",
         )
     return job

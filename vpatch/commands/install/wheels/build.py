@@ -43,6 +43,7 @@ if TYPE_CHECKING:
 _METADATA = "METADATA"
 _RECORD = "RECORD"
 _HINT = "download the original wheel of that release again, or name another one with --wheel"
+_AS_IT_IS = "leave out --vllm and --recipe to patch the files of this wheel"
 # What a build writes anew; the release's archive has one of another build.
 _GENERATED = "vllm/_version.py"
 
@@ -88,7 +89,8 @@ class OfficialWheel:
         self._compare_lists()
         paths = {p for p in laid.changes if p in archive.members}
         digests = {path: f"sha256:{archive.sha256_of(path)}" for path in sorted(paths)}
-        laid.refuse_others({p: digests.get(p) for p in laid.changes}, self.where, _HINT)
+        there = {p: digests.get(p) for p in laid.changes}
+        laid.refuse_others(there, self.where, f"{_AS_IT_IS}, or {_HINT}")
         self.other_files: tuple[str, ...] = tuple(
             path
             for path, row in self.rows.items()

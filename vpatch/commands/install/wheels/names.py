@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 from packaging.utils import canonicalize_name
 from packaging.version import Version
 
-from vpatch.checkout.new_lock import build_version
+from vpatch.checkout.new_lock import local_part
 from vpatch.errors import UsageError
+from vpatch.source.tree import BUILT
 
 if TYPE_CHECKING:
     from vpatch.checkout.lockfile import LockFile
@@ -23,18 +24,27 @@ def is_vllm(distribution: str) -> bool:
 
 
 def release_of(lock: LockFile) -> str:
-    """Return the release of vLLM that a lock is for.
+    """Return the release of vLLM that a lock is for: that which a build names itself after.
 
     Raises:
-        UsageError: its source is not a release.
+        UsageError: its source is neither a release nor a build.
     """
-    if lock.source.tree != "vllm" or lock.source.kind != "pypi" or lock.source.version is None:
+    source = lock.source
+    is_built = source.kind == "pypi" or source.kind in BUILT
+    if source.tree != "vllm" or not is_built or source.version is None:
         raise UsageError(
-            f"this needs a release of vLLM, and the source is {lock.source.origin}",
-            hint="give --vllm VERSION",
+            f"this needs a release or a build of vLLM, and the source is {source.origin}",
+            hint="give --vllm VERSION, or leave it out to take the files that are there",
             code="wheel.not-a-release",
         )
-    return Version(lock.source.version).public
+    return Version(source.version).public
+
+
+def base_of(lock: LockFile) -> str:
+    """Return in words what the patches of a lock were made for."""
+    if lock.source.kind == "pypi":
+        return f"vLLM {release_of(lock)}"
+    return f"the {lock.source.kind} {lock.source.origin}"
 
 
 def patched_version(version: str, lock: LockFile) -> str:
@@ -44,8 +54,7 @@ def patched_version(version: str, lock: LockFile) -> str:
     """
     parsed = Version(version)
     before = f"{parsed.local}." if parsed.local else ""
-    own = (build_version(lock) or "").partition("+")[2]
-    return f"{parsed.public}+{before}{own}"
+    return f"{parsed.public}+{before}{local_part(lock)}"
 
 
 def is_patched(version: str) -> bool:
@@ -55,6 +64,5 @@ def is_patched(version: str) -> bool:
 
 def names_lock(version: str, lock: LockFile) -> bool:
     """Whether a version is one that `patched_version` made for a lock."""
-    own = (build_version(lock.model_copy(update={"image": None})) or "").partition("+")[2]
-    local = Version(version).local or ""
-    return bool(own) and (local == own or local.endswith(f".{own}"))
+    own, local = local_part(lock), Version(version).local or ""
+    return local == own or local.endswith(f".{own}")
