@@ -83,6 +83,7 @@ class Environment:
     def _row(self, path):
         """A line of RECORD; what is not there has no digest."""
         place = self.site / path
+        path = f'"{path}"' if "," in path else path
         if not place.is_file():
             return f"{path},,\n"
         content = place.read_bytes()
