@@ -16,8 +16,9 @@ from vpatch.source.entry import FILES, distributions_in
 from vpatch.source.identity import check_tree
 from vpatch.source.machine_code import is_compiled, refuse_hidden_sources
 from vpatch.source.resolve import refuse_other
-from vpatch.source.tree import Pin
+from vpatch.source.tree import LOCK_FILE, Pin
 from vpatch.util.untrusted import LARGEST_FILE
+from vpatch.util.versions import read_version
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterable, Iterator
@@ -36,6 +37,9 @@ _PACKAGES = ("site-packages", "dist-packages")
 _MINORS = range(9, 16)
 _DEBIAN = PurePosixPath("/usr/lib/python3/dist-packages")
 _VERSION = re.compile(rb"""^__version__ = version = ['"]([^'"]+)['"]""", re.MULTILINE)
+# `vpatch.image.context` writes it.
+_LOCK = "/opt/vpatch/lock"
+_VERSION_FILES = ("_version.py", "version.py")
 _CACHE = "__pycache__"
 
 
@@ -116,6 +120,10 @@ def _files(container: Container, site: PurePosixPath, spec: ImageSpec) -> Genera
             names.append(file.path)
             if file.content is not None:
                 yield _source_file(file)
+    # What a build of vpatch's leaves: which patches are in it.
+    lock = container.read(_LOCK) if spec.tree == "vllm" else None
+    if lock is not None:
+        yield SourceFile(LOCK_FILE, REGULAR, lock)
     refuse_hidden_sources(names, where=f"{spec.name}: {site}", hint="build the image again")
     yield from _metadata(container, site, package)
 
@@ -128,7 +136,7 @@ def _source_file(file: PackedFile) -> SourceFile:
 
 def _metadata(container: Container, site: PurePosixPath, package: str) -> Iterator[SourceFile]:
     """The metadata of the distributions that the version in the package may belong to."""
-    for name in ("_version.py", "version.py"):
+    for name in _VERSION_FILES:
         match = _VERSION.search(container.read(f"{site}/{package}/{name}") or b"")
         if match:
             version = match[1].decode(errors="replace")
@@ -151,4 +159,10 @@ def _of_versions(
 
 def _version_in(tree: CachedTree) -> str | None:
     distributions = dict(distributions_in(tree))
-    return distributions.get(tree.pin.tree, next(iter(distributions.values()), None))
+    if distributions:
+        return distributions.get(tree.pin.tree, next(iter(distributions.values())))
+    package = tree.pin.tree.replace("-", "_")
+    paths = (f"{package}/{name}" for name in _VERSION_FILES)
+    texts = (tree.read(path) for path in paths if path in tree.records)
+    versions = (match[1].decode(errors="replace") for match in map(_VERSION.search, texts) if match)
+    return next((version for version in versions if read_version(version)), None)

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     "--vllm",
     type=RELEASES,
     metavar="VERSION",
-    help="A release, several with commas, all (from 0.20 on), or a folder.",
+    help="A release, several with commas, all (from 0.20 on), or another source.",
 )
 @every_release_option
 @click.option("--recipe", type=RECIPE_NAME, metavar="NAME", help="What this recipe would build.")
@@ -47,7 +47,8 @@ if TYPE_CHECKING:
     help="A checkout that `vpatch apply` wrote.",
 )
 @click.option("--python", metavar="PYTHON", help="The vLLM that this Python has.")
-@click.option("--image", metavar="TAG", help="An image that vpatch built; it is verified first.")
+@click.option("--image", metavar="TAG", help="An image; one that vpatch built is verified first.")
+@click.option("--wheel", metavar="FILE|URL", help="A wheel of vLLM, whoever built it.")
 @click.option(
     "--advisories",
     metavar="FILE|DIR|URL",
@@ -143,7 +144,7 @@ def command(
     if form != "text" and update and not request.names_something:
         raise UnusedOptionError(
             f"--format {form} has no effect, since nothing is audited",
-            hint="give --vllm, --recipe, --checkout, --python or --image as well",
+            hint="give --vllm, --recipe, --checkout, --python, --image or --wheel as well",
         )
     if update:
         result = take_advisories(context, request.advisories)

@@ -28,7 +28,7 @@ from vpatch.library.advisories import shipped_advisories, with_newer
 from vpatch.planning.state import Finding, State
 from vpatch.source.entry import distributions_in
 from vpatch.source.memory import MemoryTree
-from vpatch.source.spec import FolderSpec, PypiSpec, parse_vllm
+from vpatch.source.spec import WHEEL, FolderSpec, ImageSpec, PypiSpec, parse_vllm
 from vpatch.source.tree import BUILT, LOCK_FILE, Pin, Tree
 from vpatch.util.digest import digest_of_files
 from vpatch.util.untrusted import LARGEST_FILE, read_file
@@ -62,14 +62,15 @@ _VERSION = re.compile(rb"^__version__ = [^'\n]{0,80}'(\d[\w.+]{0,80})'", re.MULT
 
 @dataclass(frozen=True)
 class AuditRequest:
-    """What to audit: exactly one of the first five, or `every` release of vLLM.
+    """What to audit: exactly one of the first six, or `every` release of vLLM.
 
     Attributes:
-        versions: releases, or folders with sources.
+        versions: releases, or other sources as `--vllm` names them.
         recipe: what this recipe would build.
         checkout: a folder that `apply` wrote.
         python: the Python whose vLLM is meant.
-        image: the tag of an image that vpatch built.
+        image: the tag of an image. One that vpatch built is verified first.
+        wheel: a wheel, by its path or its URL.
         advisories: a file, a folder, a zip or a URL with advisories in the OSV format. They add to
             the shipped ones.
         trust_untested: whether a patch cures even if no behaviour test ran on exactly this code.
@@ -83,6 +84,7 @@ class AuditRequest:
     checkout: Path | None = None
     python: str | None = None
     image: str | None = None
+    wheel: str | None = None
     advisories: str | None = None
     trust_untested: bool = False
     every: bool = False
@@ -91,7 +93,8 @@ class AuditRequest:
 
     @property
     def _things(self) -> tuple[object, ...]:
-        return (self.versions, self.every, self.recipe, self.checkout, self.python, self.image)
+        read = (self.checkout, self.python, self.image, self.wheel)
+        return (self.versions, self.every, self.recipe, *read)
 
     @property
     def names_something(self) -> bool:
@@ -107,7 +110,7 @@ class AuditRequest:
         if sum(map(bool, self._things)) != 1:
             raise UsageError(
                 "audit takes one thing to read",
-                hint="give one of --vllm, --recipe, --checkout, --python and --image",
+                hint="give one of --vllm, --recipe, --checkout, --python, --image and --wheel",
                 code="cli.wrong-usage",
             )
 
@@ -174,6 +177,8 @@ def _audit_all(
         return [_checkout(context, request.checkout, patches, advisories)]
     if request.python is not None:
         return [_environment(context, request.python, patches, advisories)]
+    if request.wheel is not None:
+        return _releases(context, [f"{WHEEL}{request.wheel}"], patches, advisories)
     image = str(request.image)
     return [_image(context, image, patches, advisories, with_packages=request.with_packages)]
 
@@ -421,14 +426,25 @@ def _image(
     *,
     with_packages: bool,
 ) -> AuditedTree:
-    """Verify an image, then read the code in it. Nothing of the image runs for the second."""
+    """Verify an image, then read the code in it. Nothing of the image runs for the second.
+
+    One that vpatch did not build has no lock to compare it with, and is only read.
+    """
     # Only this needs Docker.
     from vpatch.docker.engine import Docker  # noqa: PLC0415
     from vpatch.image.inventory import inventory_of  # noqa: PLC0415
     from vpatch.image.verify import verify_image  # noqa: PLC0415
 
     with closing(Docker()) as docker:
-        verified = verify_image(docker, name, None, context.progress)
+        try:
+            verified = verify_image(docker, name, None, context.progress)
+        except UsageError as error:
+            if error.code != "image.not-built-by-vpatch":
+                raise
+            audited = _foreign_image(context, name, patches, advisories)
+            digest = audited.plan.pin.digest
+            own = inventory_of(docker, digest, name) if with_packages else None
+            return replace(audited, inventory=own)
         if verified.problems:
             first = verified.problems[0]
             raise VpatchError(
@@ -456,6 +472,19 @@ def _image(
         distributions=distributions,
         inventory=inventory,
     )
+
+
+def _foreign_image(
+    context: Context, name: str, patches: Sequence[Patch], advisories: Sequence[Advisory]
+) -> AuditedTree:
+    """Read the code of an image that vpatch did not build. Nothing of it runs."""
+    with context.tree(ImageSpec("vllm", name)) as tree:
+        return replace(
+            _audit(context, patches, advisories, tree),
+            image=(name, tree.pin.digest),
+            installed=tree.pin.version,
+            distributions=distributions_in(tree),
+        )
 
 
 def _distributions(

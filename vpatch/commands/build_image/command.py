@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -24,6 +25,7 @@ from vpatch.console.options import (
     json_option,
     library_options,
     source_options,
+    strict_option,
 )
 from vpatch.console.result import CommandResult
 from vpatch.errors import ExitCode
@@ -92,6 +94,7 @@ _MODES = ("overlay", "source", "cpu")
     "--iidfile", type=click.Path(path_type=Path), help="Write the image's id to this file."
 )
 @author_option
+@strict_option
 @click.option(
     "--dry-run",
     is_flag=True,
@@ -102,13 +105,16 @@ def command(
     request: Request,
     context: Context,
     *,
+    strict: bool,
     dry_run: bool,
     as_json: bool,
     **chosen: Any,
 ) -> CommandResult | ExitCode:
     """Build a container image of a patched vLLM.
 
-    Applies patches like `vpatch apply`, and builds the image from the lock.
+    Applies patches like `vpatch apply`, and builds the image from the lock. With --base and neither
+    --vllm nor --recipe, it decides on the vLLM in that image, whoever built it. The Docker Engine
+    must have the image.
 
     \b
     overlay  only Python changed: put the patched files over a base with vLLM
@@ -124,6 +130,7 @@ def command(
     bytecode, imports, and the effect of each patch.
     """  # noqa: D301 - click reads the character itself
     options = BuildOptions(**chosen)
+    request = replace(request, strict=strict)
     if dry_run:
         planned = PlannedImageOutput.model_validate(plan_build(context, request, options))
         pinned = planned.pinned or "not yet: the build asks for its digest"

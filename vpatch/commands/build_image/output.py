@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Self
+from typing import TYPE_CHECKING, Annotated, Self
 
 from pydantic import BeforeValidator
 
@@ -11,6 +11,10 @@ from vpatch.checkout.lockfile import ImageMode
 from vpatch.commands.build_image.log import verified_by_build
 from vpatch.console.document import OutputModel, Sorted, read_from
 from vpatch.image.context import digest_of_lock, version_of
+
+if TYPE_CHECKING:
+    from vpatch.checkout.lockfile import LockFile
+    from vpatch.commands.build_image.verify import ForeignImage
 
 
 class PlannedImageOutput(OutputModel):
@@ -79,6 +83,35 @@ class ImageDifferenceOutput(OutputModel):
     """The patches that it concerns."""
 
 
+def _digest_of(lock: LockFile | None) -> str | None:
+    return None if lock is None else digest_of_lock(lock)
+
+
+def _version_of(lock: LockFile | None) -> str | None:
+    return None if lock is None else version_of(lock)
+
+
+class ReleaseComparisonOutput(OutputModel):
+    """The vLLM of an image that vpatch did not build, beside a release."""
+
+    summary: str
+    """What it is, in a sentence for people."""
+    release: str | None
+    """The release that its version names; null where there is none."""
+    as_released: int
+    """The number of sources that are as in the release's archive."""
+    changed: list[str]
+    """The sources that are not."""
+    by_patches: list[str] = read_from("explained")
+    """Those of them that are exactly what `patches` make of the release's."""
+    added: list[str]
+    """Sources that the archive lacks."""
+    missing: list[str]
+    """Sources that only the archive has."""
+    patches: list[str]
+    """The patches of the library that the changed sources have."""
+
+
 class VerifyImageOutput(OutputModel):
     """The result of `vpatch verify-image`."""
 
@@ -86,10 +119,10 @@ class VerifyImageOutput(OutputModel):
     """As the command line names it."""
     id: str = read_from("image")
     """The id of the image."""
-    lock: Annotated[str, BeforeValidator(digest_of_lock)]
-    """The digest of the lock that the image was compared with."""
-    version: Annotated[str, BeforeValidator(version_of)] = read_from("lock")
-    """The version of vLLM by that lock."""
+    lock: Annotated[str | None, BeforeValidator(_digest_of)]
+    """The digest of the lock that the image was compared with; null without one."""
+    version: Annotated[str | None, BeforeValidator(_version_of)] = read_from("lock")
+    """The version of vLLM by that lock, or as the image tells it."""
     own_lock: bool
     """Whether that lock is the one in the image."""
     package: str
@@ -103,3 +136,23 @@ class VerifyImageOutput(OutputModel):
     """How many names the image's own Python found to be the patched code, by patch."""
     unknown: list[str]
     """What could not be asked, and why: sentences for people."""
+    comparison: ReleaseComparisonOutput | None = None
+    """What the vLLM is, where vpatch did not build the image; null elsewhere."""
+
+    @staticmethod
+    def of_foreign(one: ForeignImage) -> VerifyImageOutput:
+        """The result for an image without a lock: nothing is locked."""
+        return VerifyImageOutput.model_construct(
+            image=one.name,
+            id=one.image,
+            lock=None,
+            version=one.comparison.version,
+            own_lock=False,
+            package="",
+            trees=[],
+            files=0,
+            differences=[],
+            effects={},
+            unknown=[],
+            comparison=ReleaseComparisonOutput.model_validate(one.comparison),
+        )

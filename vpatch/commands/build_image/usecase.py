@@ -29,6 +29,7 @@ from vpatch.image.build import build_image, builds_below, contexts, overlay_buil
 from vpatch.image.context import EPOCH, labels_of
 from vpatch.image.mode import to_build
 from vpatch.image.settings import BuildSettings
+from vpatch.source.spec import IMAGE
 from vpatch.util.extras import require
 from vpatch.util.source_date import source_date_epoch
 from vpatch.workspace.selection import Request
@@ -222,6 +223,8 @@ def _prepare(
 ) -> PreparedBuild:
     """Choose the base and the mode; `stack` keeps the checkout open until the build is over."""
     author = None if options.author is None else Author.parse(options.author)
+    if not options.lock_files and options.base and options.mode in (None, "overlay"):
+        request = request.or_what_is_there(f"{IMAGE}{options.base}")
     if not options.lock_files:
         locked = applied(
             context,

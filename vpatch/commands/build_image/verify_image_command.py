@@ -8,15 +8,19 @@ from typing import TYPE_CHECKING
 import click
 
 from vpatch.commands.build_image.output import VerifyImageOutput
-from vpatch.commands.build_image.verify import verify
-from vpatch.console.options import json_option, open_context
+from vpatch.commands.build_image.verify import ForeignImage, verify_or_compare
+from vpatch.console.common_options import offline_option
+from vpatch.console.options import json_option, library_options
 from vpatch.console.result import CommandResult
 from vpatch.errors import ExitCode
 from vpatch.image.context import version_of
-from vpatch.util.plural import counted
+from vpatch.util.plural import counted, shortened
 
 if TYPE_CHECKING:
     from vpatch.image.verify import Verified
+    from vpatch.workspace.context import Context
+
+_SHOWN = 20
 
 
 @click.command("verify-image")
@@ -27,9 +31,13 @@ if TYPE_CHECKING:
     type=click.Path(path_type=Path, exists=True, dir_okay=False),
     help="Compare with this lock file  [default: the lock in the image]",
 )
+@library_options
+@offline_option
 @json_option
-def command(image: str, lock_file: Path | None, *, as_json: bool) -> CommandResult | ExitCode:
-    """Compare an image with its lock.
+def command(
+    context: Context, *, image: str, lock_file: Path | None, as_json: bool
+) -> CommandResult | ExitCode:
+    """Compare an image with its lock, or with a release.
 
     Lists the differences. IMAGE is a tag, an id or NAME@sha256:DIGEST. vpatch pulls it if it is not
     on this machine. First, vpatch reads the files of the patched packages from the image's layers,
@@ -39,12 +47,34 @@ def command(image: str, lock_file: Path | None, *, as_json: bool) -> CommandResu
 
     Without --lock, vpatch uses the lock in the image. Anyone who can change the image can change
     that lock too, so give your own if you have it. Ends with 1 if anything differs.
+
+    Of an image that vpatch did not build, it says what the vLLM in it is. It is a release, one with
+    changed files, or an unknown build.
     """
-    verified = verify(open_context(), image, lock_file)
+    verified = verify_or_compare(context, image, lock_file)
+    if isinstance(verified, ForeignImage):
+        return _tell_foreign(verified, as_json=as_json)
     code = ExitCode.FINDINGS if verified.problems else ExitCode.CLEAN
     if as_json:
         return CommandResult(VerifyImageOutput.model_validate(verified), code)
     _print(image, verified)
+    return code
+
+
+def _tell_foreign(one: ForeignImage, *, as_json: bool) -> CommandResult | ExitCode:
+    comparison = one.comparison
+    code = ExitCode.CLEAN if comparison.is_release else ExitCode.FINDINGS
+    if as_json:
+        return CommandResult(VerifyImageOutput.of_foreign(one), code)
+    click.echo(f"{one.name} was not built by vpatch")
+    click.echo(f"  its vLLM: {comparison.summary}")
+    for path in shortened(comparison.changed, _SHOWN):
+        by = ", ".join(comparison.inside.explained.get(path, ()))
+        click.echo(f"  {path}: not as in the release{f' (by {by})' if by else ''}")
+    for path in shortened(comparison.missing, _SHOWN):
+        click.echo(f"  {path}: is missing")
+    if comparison.patches:
+        click.echo(f"  patches that are in these files: {', '.join(comparison.patches)}")
     return code
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
@@ -17,28 +17,21 @@ from vpatch.engine.asking import python_named
 from vpatch.engine.import_path import ask_import_path
 from vpatch.engine.installed import PACKAGE
 from vpatch.errors import UsageError, VpatchError
-from vpatch.planning.state import State, overall_changes
 from vpatch.source.environment import InstalledDistribution
-from vpatch.source.memory import ChangedTree
 from vpatch.source.resolve import open_distribution
-from vpatch.source.spec import EnvironmentSpec, PypiSpec
-from vpatch.util.digest import digest_of
+from vpatch.source.spec import EnvironmentSpec
 from vpatch.util.untrusted import LARGEST_FILE, read_file
-from vpatch.workspace.plans import planned
+from vpatch.workspace.release_comparison import PatchesInFiles, patches_in, release_tree
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator
 
     from vpatch.checkout.lockfile import LockFile
     from vpatch.commands.install.environment import InstalledVllm
     from vpatch.commands.install.overlay import OverlayManifest
     from vpatch.engine.import_path import ImportPath
-    from vpatch.library.patch import Patch
     from vpatch.source.entry import CachedTree
     from vpatch.workspace.context import Context
-
-# In these states, the code has what the patch would make.
-_IN_IT = {State.UPSTREAMED, State.APPLIED}
 
 
 @dataclass(frozen=True)
@@ -81,7 +74,7 @@ def verify_env(context: Context, python: str) -> VerifiedEnvironment:
             code="wheel.editable",
         )
     with (
-        _released(context, installed.release) as tree,
+        release_tree(context, installed.release) as tree,
         alone(installed.info, reading=True),
     ):
         task = context.progress.start(f"Reading {installed.package}")
@@ -90,25 +83,10 @@ def verify_env(context: Context, python: str) -> VerifiedEnvironment:
         seen = replace(installed, asked=asked)
         verified = _verify(context, tree, seen)
         task.done()
-        patches = () if tree is None else _patches_in(context, tree, verified)
-        explained = {} if tree is None else _explained(context, tree, verified, patches)
-        verified = replace(verified, explained=explained)
-    ids = tuple(patch.id for patch in patches)
+        inside = PatchesInFiles() if tree is None else _patches_in(context, tree, verified)
+        verified = replace(verified, explained=inside.explained)
+    ids = tuple(patch.id for patch in inside.patches)
     return VerifiedEnvironment(python, verified, ids, asked.starting)
-
-
-@contextmanager
-def _released(context: Context, release: str) -> Iterator[CachedTree | None]:
-    """Open the archive of a release; None where the index has no such release."""
-    with ExitStack() as stack:
-        try:
-            tree = stack.enter_context(context.tree(PypiSpec("vllm", release)))
-        except UsageError as error:
-            if error.code != "source.no-such-release":
-                raise
-            yield None
-        else:
-            yield tree
 
 
 def _verify(context: Context, tree: CachedTree | None, vllm: InstalledVllm) -> VerifiedVllm:
@@ -161,7 +139,10 @@ def _verified_overlay(
     """Compare an overlay with the release that is installed below it."""
     release = installed.release
     claim = Claim(manifest.source.digest, manifest.patches, dict(manifest.files))
-    with _released(context, release) as tree, _below(context, manifest, installed, tree) as below:
+    with (
+        release_tree(context, release) as tree,
+        _below(context, manifest, installed, tree) as below,
+    ):
         doubts = doubts_about(context, below, claim, lambda path: path.startswith("vllm/"))
         if manifest.release not in (release, installed.version):
             doubts = (f"it is of vLLM {manifest.release}, and {release} is installed", *doubts)
@@ -186,23 +167,7 @@ def _below(
         yield tree
 
 
-def _explained(
-    context: Context, tree: CachedTree, verified: VerifiedVllm, patches: Sequence[Patch]
-) -> dict[str, tuple[str, ...]]:
-    """The changed files that are exactly what some patches make of the release's."""
-    if not patches:
-        return {}
-    plan = planned(context, patches, tree, to_write=True, findings_for="none")
-    changes = overall_changes(plan)
-    changed = {*verified.other_files, *(one.path for one in verified.differences)}
-    return {
-        path: tuple(d.patch.id for d in plan.taken if path in d.changes)
-        for path in sorted(changed & changes.keys())
-        if verified.digests.get(path) == digest_of(changes[path].after)
-    }
-
-
-def _patches_in(context: Context, tree: CachedTree, verified: VerifiedVllm) -> tuple[Patch, ...]:
+def _patches_in(context: Context, tree: CachedTree, verified: VerifiedVllm) -> PatchesInFiles:
     """The patches that the release needs, and that the changed files have."""
     names = [one.path for one in verified.differences]
     names += verified.other_files
@@ -213,19 +178,4 @@ def _patches_in(context: Context, tree: CachedTree, verified: VerifiedVllm) -> t
         for name in names
         if name in tree.package_files and verified.digests.get(name) is not None
     }
-    if not changed:
-        return ()
-    patches = [p for p in context.library.load_all() if "vllm" in p.relations.needed_in]
-    everything = [patch.id for patch in patches]
-    pristine = planned(context, patches, tree, to_write=True, findings_for="none", alone=everything)
-    touching = [
-        d.patch
-        for d in pristine.decisions
-        if d.state is State.NEEDED and not changed.keys().isdisjoint(d.changes)
-    ]
-    if not touching:
-        return ()
-    there = ChangedTree(tree, changed, frozenset())
-    ids = [patch.id for patch in touching]
-    plan = planned(context, touching, there, to_write=False, findings_for="none", alone=ids)
-    return tuple(d.patch for d in plan.decisions if d.state in _IN_IT)
+    return patches_in(context, tree, changed)
