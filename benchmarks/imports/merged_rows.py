@@ -40,6 +40,7 @@ _LETTERS = {
     State.NEEDED: "N",
     State.UPSTREAMED: "U",
     State.ABSENT: ".",
+    State.NOT_DECLARED: "D",
     State.CONFLICT: "C",
     State.BLOCKED: "B",
     State.APPLIED: "A",

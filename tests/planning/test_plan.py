@@ -392,6 +392,35 @@ def test_disagreement(tmp_path, claim, source, version, disagreement):
     assert disagreement is None or disagreement in found
 
 
+@pytest.mark.parametrize(
+    ("version", "carried", "state"),
+    [
+        ("0.19.1", [], State.NOT_DECLARED),
+        ("0.23.0", [], State.CONFLICT),
+        (None, [], State.CONFLICT),
+        ("0.19.1", ["fix"], State.CONFLICT),
+    ],
+)
+def test_a_patch_that_fits_nowhere_in_a_version_that_it_does_not_claim(
+    tmp_path, version, carried, state
+):
+    claim = {"needed_in": {"vllm": ">=0.20"}, "concerns": {"text": "f"}}
+    patch = patch_of(tmp_path, edits=[PREFIX], **claim)
+    other = patch_of(tmp_path, "other", edits=[ADDING], requires=["fix"], **claim)
+    tree = tree_of({MODULE: "f(1)\n"}, version=version, carried=carried)
+    decision = decide(patch, tree)
+    assert decision.state is state
+    is_open = state is State.NOT_DECLARED
+    assert ("not declared for vllm-0.19.1 ('>=0.20')" in decision.reason) is is_open
+    assert decision.state.stops is not is_open
+    both = plan([patch, other], tree)
+    blocked = both.decisions[1]
+    assert blocked.state is (State.NOT_DECLARED if is_open else State.BLOCKED)
+    # Nobody asked for it, so it stops nothing; who names it is told.
+    assert bool(both.stopping(asked_for=False)) is not is_open
+    assert len(both.stopping(asked_for=True)) == 2
+
+
 def test_no_claim_about_this_tree(tmp_path):
     patch = patch_of(tmp_path, needed_in={"vllm": "<0"}, edits=[REWRITE])
     assert decide(patch, tree_of({MODULE: "f(1)\n"}, name="vllm-ascend")).disagreement is None

@@ -22,6 +22,7 @@ COLOURS = {
     State.APPLIED: "cyan",
     State.UPSTREAMED: "bright_blue",
     State.ABSENT: "bright_black",
+    State.NOT_DECLARED: "bright_black",
     State.BLOCKED: "red",
     State.CONFLICT: "red",
     State.UNTRUSTED: "magenta",
@@ -53,10 +54,11 @@ def print_decisions(decisions: Sequence[Decision]) -> None:
     if not decisions:
         click.echo("  no patch concerns this tree")
     width, names = line_width(), max((len(d.patch.id) for d in decisions), default=0)
+    states = max([_STATE, *(len(d.state) for d in decisions)])
     for decision in decisions:
         texts = list(told_briefly(decision))
-        head = f"  {styled(decision.state, _STATE)}  {decision.patch.id}"
-        column = _BESIDE + names + 2
+        head = f"  {styled(decision.state, states)}  {decision.patch.id}"
+        column = _BESIDE + states - _STATE + names + 2
         if column + max(len(line) for one in texts for line in one.text.split("\n")) > width:
             click.echo(head)
             print_told(texts, _BESIDE, width)

@@ -22,6 +22,7 @@ from vpatch.planning.editing import (
 )
 from vpatch.planning.nearest import nearest
 from vpatch.planning.postcondition import broken_promise
+from vpatch.planning.relations import claims
 from vpatch.planning.state import Change, Decision, Finding, State
 from vpatch.planning.view import UnparsableFile, View
 from vpatch.trust.decision import UntrustedError
@@ -52,6 +53,11 @@ class _Attempt:
     @property
     def view(self) -> View:
         return self.results[-1].view
+
+    @property
+    def finds_nothing(self) -> bool:
+        """Whether an edit that must find a place finds none."""
+        return any(one.mismatch and not one.recognised for one in self.results)
 
 
 class Decider:
@@ -202,7 +208,7 @@ class Decider:
     ) -> tuple[Decision, View]:
         if not attempts:
             names = ", ".join(str(variant.name) for variant in self.patch.variants)
-            return self._conflict(
+            return self._unfitting(
                 f"the code is there, but in the shape of no variant ({names})", notes
             )
         if self.findings_for == "stopping" and not self.located:
@@ -226,7 +232,20 @@ class Decider:
                         continue
                     notes += findings(result.edit.name, others[:_UNRECOGNISED], self.view)
                     notes += map(self._in_pristine, nearest(result.edit, self.view, concerned))
-        return self._conflict("\n".join(dict.fromkeys(reasons)), dict.fromkeys(notes))
+        reason = "\n".join(dict.fromkeys(reasons))
+        if all(attempt.finds_nothing for attempt in attempts):
+            return self._unfitting(reason, dict.fromkeys(notes))
+        return self._conflict(reason, dict.fromkeys(notes))
+
+    def _unfitting(self, reason: str, notes: Iterable[Finding]) -> tuple[Decision, View]:
+        """The decision where edits find nothing: no fault in a version that nobody claims."""
+        pin = self.view.tree.pin
+        if self.patch.id in self.carried or claims(self.patch, pin) is not False:
+            return self._conflict(reason, notes)
+        claim = self.patch.relations.needed_in[pin.tree]
+        reason = f"not declared for {pin.label} ({claim!r}), and does not fit: {reason}"
+        shown = tuple(notes) if self.findings_for == "all" else ()
+        return Decision(self.patch, State.NOT_DECLARED, reason, shown), self.view
 
 
 def _unused(changes: Mapping[str, Change]) -> Iterator[Finding]:

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 # What a patch may seem to be because an earlier one got at its code.
-_DISPLACED = frozenset([State.CONFLICT, State.UPSTREAMED, State.ABSENT])
+_DISPLACED = frozenset([State.CONFLICT, State.UPSTREAMED, State.ABSENT, State.NOT_DECLARED])
 
 
 def plan(
@@ -124,7 +124,7 @@ class _Series:
                 continue
             decision, after = self._decide_patch(patch, view, carried, self.findings_for)
             met = {other: d for other, d in decisions.items() if other not in alone}
-            decision = with_relations(decision, met)
+            decision = with_relations(decision, met, self.pristine.tree.pin)
             if decision.state in _DISPLACED and view is not self.pristine:
                 decision = self._blame(decision, met.values())
             if decision.state is State.NEEDED:

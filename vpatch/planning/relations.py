@@ -62,8 +62,8 @@ def required(patch: Patch, patches: Sequence[Patch]) -> list[Patch]:
     return [other for other in patches if other.id in ids]
 
 
-def with_relations(decision: Decision, earlier: Mapping[str, Decision]) -> Decision:
-    """Return a decision as those on the patches before it make it."""
+def with_relations(decision: Decision, earlier: Mapping[str, Decision], pin: Pin) -> Decision:
+    """Return a decision as those on the patches before it make it; `pin` is that of the tree."""
     if decision.state not in {State.NEEDED, State.CONFLICT}:
         return decision
     relations = decision.patch.relations
@@ -75,7 +75,8 @@ def with_relations(decision: Decision, earlier: Mapping[str, Decision]) -> Decis
     if missing:
         state = earlier[missing[0]].state if missing[0] in earlier else "not among the patches"
         reason = f"requires {missing[0]}, which is {state}"
-        return _stopped(decision, State.BLOCKED, reason)
+        is_open = state is State.NOT_DECLARED and claims(decision.patch, pin) is False
+        return _stopped(decision, State.NOT_DECLARED if is_open else State.BLOCKED, reason)
     for other in earlier.values() if decision.state is State.NEEDED else ():
         excluded = other.patch.id in relations.conflicts or (
             decision.patch.id in other.patch.relations.conflicts
@@ -93,12 +94,20 @@ def _stopped(decision: Decision, state: State, reason: str) -> Decision:
     return replace(decision, state=state, reason=reason, changes={}, files=(), places=0)
 
 
+def claims(patch: Patch, pin: Pin) -> bool | None:
+    """Whether a patch declares that it is needed in a tree; None where nothing tells."""
+    claim = patch.relations.needed_in.get(pin.tree)
+    if claim is None or pin.version is None:
+        return None
+    return SpecifierSet(claim).contains(pin.version, prereleases=True)
+
+
 def disagreement(decision: Decision, pin: Pin) -> str | None:
     """Say how a decision contradicts what its patch declares in `needed-in`; None if not at all."""
-    claim = decision.patch.relations.needed_in.get(pin.tree)
-    if claim is None or pin.version is None or decision.state is State.UNTRUSTED:
+    claimed = claims(decision.patch, pin)
+    if claimed is None or decision.state is State.UNTRUSTED:
         return None
-    claimed = SpecifierSet(claim).contains(pin.version, prereleases=True)
+    claim = decision.patch.relations.needed_in[pin.tree]
     needed = decision.state in {State.NEEDED, State.APPLIED, State.BLOCKED, State.CONFLICT}
     if claimed == needed:
         return None

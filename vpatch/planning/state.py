@@ -26,6 +26,8 @@ class State(StrEnum):
     APPLIED = "applied"
     UPSTREAMED = "upstreamed"
     ABSENT = "absent"
+    # Its edits do not fit, in a version that it does not claim: `needed-in` leaves it out.
+    NOT_DECLARED = "not declared"
     BLOCKED = "blocked"
     CONFLICT = "conflict"
     # Only code of the patch can tell, and the user has not trusted it.
@@ -35,6 +37,11 @@ class State(StrEnum):
     def stops(self) -> bool:
         """Whether nothing can be applied while a patch is in this state."""
         return self in {State.BLOCKED, State.CONFLICT, State.UNTRUSTED}
+
+    @property
+    def is_open(self) -> bool:
+        """Whether nobody can tell whether the code needs the patch."""
+        return self.stops or self is State.NOT_DECLARED
 
 
 @dataclass(frozen=True)
@@ -115,14 +122,16 @@ class Plan:
     def stopping(self, *, asked_for: bool, strict: bool = False) -> tuple[Decision, ...]:
         """What must be settled before anything is applied.
 
-        Of patches that were `asked_for`, in a recipe or by name, also those that are missed: to
-        leave one out without a word is how a carried change gets lost. A `strict` run stops at
-        what is unsure too.
+        Of patches that were `asked_for`, in a recipe or by name, also those that are missed, or not
+        declared for this version and do not fit: to leave one out without a word is how a carried
+        change gets lost. A `strict` run stops at what is unsure too.
         """
         return tuple(
             d
             for d in self.decisions
-            if d.state.stops or (asked_for and d.missed) or (strict and d.is_unsure)
+            if d.state.stops
+            or (asked_for and (d.missed or d.state.is_open))
+            or (strict and d.is_unsure)
         )
 
     @property

@@ -25,7 +25,8 @@ if TYPE_CHECKING:
 
 
 # Of a patch whose code may not run, no example could show anything.
-_STATES = [state for state in State if state is not State.UNTRUSTED]
+# An example has no version that a patch could leave out.
+_STATES = [one for one in State if one not in {State.UNTRUSTED, State.NOT_DECLARED}]
 
 
 @dataclass(frozen=True)

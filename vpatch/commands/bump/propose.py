@@ -40,7 +40,7 @@ def with_proposal(context: Context, one: PatchBump, old: Tree, new: Tree) -> Pat
     """
     if (one.verdict, one.old.state) != (Verdict.NEEDS_A_PERSON, State.NEEDED):
         return one
-    if one.new.state not in {State.CONFLICT, State.ABSENT}:
+    if one.new.state not in {State.CONFLICT, State.ABSENT, State.NOT_DECLARED}:
         return one
     folder = one.new.patch.folder
     try:

@@ -93,7 +93,7 @@ def _verdict(
     earlier, advice = advise(old, pins[0], known), advise(new, pins[1], known)
     if new.state is State.UNTRUSTED:
         judgement = Verdict.NEEDS_A_PERSON, f"only code of the patch can tell: {new.reason}"
-    elif new.state.stops:
+    elif new.state.is_open:
         judgement = Verdict.NEEDS_A_PERSON, new.reason
     elif new.state is State.UPSTREAMED:
         judgement = Verdict.RETIRE, advice.reason

@@ -470,7 +470,7 @@ def _next(
         case State.NEEDED:
             verb = "apply"
             named += [] if _in_recipe(decision, usual) else [("--patch", decision.patch.id)]
-        case State.BLOCKED | State.CONFLICT | State.UNTRUSTED:
+        case State.BLOCKED | State.CONFLICT | State.UNTRUSTED | State.NOT_DECLARED:
             verb = "status"
             named.append(("--why", decision.patch.id))
         case _:
@@ -498,6 +498,7 @@ def _says(decision: Decision, pin: Pin, usual: selection.Selection, printed: Seq
         # A plugin's message needs no further cause.
         State.ABSENT: f"{name} does not have what the patch is about{'' if plugins else other}",
         State.BLOCKED: f"{name} cannot have it yet: it {decision.reason}",
+        State.NOT_DECLARED: f"the patch does not claim {name}, and does not fit it",
         State.CONFLICT: f"{name} has this code in a shape that the patch does not fit",
         State.UNTRUSTED: f"only the patch's own code can tell of {name}: {decision.reason}",
     }

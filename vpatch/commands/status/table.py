@@ -20,8 +20,9 @@ if TYPE_CHECKING:
     from vpatch.commands.status.usecase import StatusRow
     from vpatch.planning.state import Decision
 
-# In the order of the states: needed, applied, upstreamed, absent, blocked, conflict, untrusted.
-SYMBOLS = dict(zip(State, "NAU.BCT", strict=True))
+# In the order of the states: needed, applied, upstreamed, absent, not declared, blocked, conflict,
+# untrusted.
+SYMBOLS = dict(zip(State, "NAU.DBCT", strict=True))
 MARKS = {
     "!": "! the code contradicts what the patch declares",
     "*": "* is unsure, and the code contradicts what the patch declares",

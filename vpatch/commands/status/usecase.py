@@ -40,9 +40,16 @@ class StatusRow:
 
     @property
     def has_findings(self) -> bool:
-        """Whether a patch stops an apply, contradicts its claim, or is unsure if strict."""
+        """Whether a patch stops an apply, contradicts its claim, or is unsure if strict.
+
+        What a recipe lists stops an apply of that recipe, too, if it is not declared.
+        """
+        is_asked_for = self.recipe is not None and not self.moved
         return any(
-            d.state.stops or d.disagreement or (self.strict and d.is_unsure)
+            d.state.stops
+            or (is_asked_for and d.state.is_open)
+            or d.disagreement
+            or (self.strict and d.is_unsure)
             for d in self.plan.decisions
         )
 

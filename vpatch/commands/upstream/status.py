@@ -117,7 +117,7 @@ def advise(
         advice = _absent(decision, pin)
     elif state is State.UNTRUSTED:
         advice = Advice("keep", reason, finding=True)
-    elif state.stops:
+    elif state.is_open:
         advice = Advice("port", reason)
     elif state is State.APPLIED:
         advice = Advice("keep", "the tree carries it")
