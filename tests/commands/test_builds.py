@@ -108,3 +108,22 @@ def test_a_patch_of_build_files_is_not_decided_on_a_wheel(project, wheel):
 def test_an_audit_of_a_wheel_names_its_build(project, wheel):
     run = project.run("audit", "--vllm", f"./builds/{wheel.name}", code=None)
     assert f"vllm {LOCAL} (wheel ./builds/{wheel.name})" in run.out
+
+
+def test_an_audit_takes_a_wheel_by_its_own_option(project, wheel):
+    name = f"./builds/{wheel.name}"
+    run = project.run("audit", "--wheel", name, code=None)
+    assert f"vllm {LOCAL} (wheel {name})" in run.out
+    by_source, by_option = (
+        project.run("audit", *words, "--json", code=None).json["trees"]
+        for words in (("--vllm", f"wheel:{name}"), ("--wheel", name))
+    )
+    assert by_source == by_option
+    run = project.run("audit", "--wheel", name, "--vllm", VERSION, code=2)
+    assert run.codes == ("cli.wrong-usage",)
+
+
+def test_an_audit_of_a_patched_wheel_says_what_it_carries(project, wheel):
+    patched = project.run("wheel", "--wheel", wheel, "--json").json["wheel"]
+    _, decisions = states(project, "--vllm", f"./{patched}")
+    assert decisions == {"name-proj": "applied", "slow-mode": "applied"}

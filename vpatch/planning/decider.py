@@ -232,15 +232,16 @@ class Decider:
                         continue
                     notes += findings(result.edit.name, others[:_UNRECOGNISED], self.view)
                     notes += map(self._in_pristine, nearest(result.edit, self.view, concerned))
-        reason = "\n".join(dict.fromkeys(reasons))
-        if all(attempt.finds_nothing for attempt in attempts):
-            return self._unfitting(reason, dict.fromkeys(notes))
-        return self._conflict(reason, dict.fromkeys(notes))
+        return self._unfitting("\n".join(dict.fromkeys(reasons)), dict.fromkeys(notes), attempts)
 
-    def _unfitting(self, reason: str, notes: Iterable[Finding]) -> tuple[Decision, View]:
-        """The decision where edits find nothing: no fault in a version that nobody claims."""
+    def _unfitting(
+        self, reason: str, notes: Iterable[Finding], attempts: Iterable[_Attempt] = ()
+    ) -> tuple[Decision, View]:
+        """A conflict; where edits find nothing, it is no fault in a version that nobody claims."""
         pin = self.view.tree.pin
-        if self.patch.id in self.carried or claims(self.patch, pin) is not False:
+        finds_nothing = all(attempt.finds_nothing for attempt in attempts)
+        is_claimed = claims(self.patch, pin) is not False or self.patch.id in self.carried
+        if is_claimed or not finds_nothing:
             return self._conflict(reason, notes)
         claim = self.patch.relations.needed_in[pin.tree]
         reason = f"not declared for {pin.label} ({claim!r}), and does not fit: {reason}"
