@@ -262,3 +262,11 @@ def test_a_url_that_has_something_else(opening, served):
         opening(f"{url}?other", settings=trusting, offline=True)
     with fails("wheel.bad-name"):
         opening(f"wheel:{server.url}", settings=trusting)
+
+
+def test_only_a_search_makes_the_index_of_the_words(opening, wheel):
+    with opening(str(wheel)) as tree:
+        index = tree.folder / "words"
+        assert not index.exists()
+        assert tree.holding(b"launch") == {"vllm/engine.py"}
+        assert index.is_file()

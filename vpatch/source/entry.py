@@ -20,7 +20,7 @@ from vpatch.errors import UnavailableError, VpatchError
 from vpatch.git.files import SYMLINK, SourceFile
 from vpatch.source import base, manifest, searched, word_index
 from vpatch.source.lazy_files import LazyFiles
-from vpatch.source.tree import LOCK_FILE, Pin
+from vpatch.source.tree import BUILT, LOCK_FILE, Pin
 from vpatch.util.plain_records import as_record
 from vpatch.util.untrusted import LARGEST_BESIDE, parse_json, read_file
 from vpatch.util.versions import read_version
@@ -165,9 +165,11 @@ def seal(folder: Path, pin: Pin, records: list[FileRecord]) -> None:
     digest = hashlib.sha256(data).hexdigest()
     by_path = {record.path: record for record in sorted(records)}
     package = _package_sources(pin.tree, by_path)
-    # Not held: after this the tree is opened, and reads what it needs.
-    files = LazyFiles(package, lambda path: _read_verified(folder, by_path[path]))
-    word_index.write(folder, word_index.key_of(digest, package), files)
+    # What was built is often only compared or copied: the first search in it makes its index.
+    if pin.kind not in BUILT:
+        # Not held: after this the tree is opened, and reads what it needs.
+        files = LazyFiles(package, lambda path: _read_verified(folder, by_path[path]))
+        word_index.write(folder, word_index.key_of(digest, package), files)
     content = {"manifest": digest, "pin": asdict(pin)}
     (folder / _SEAL).write_text(json.dumps(content), encoding="utf-8")
 
