@@ -97,9 +97,14 @@ def test_a_recipe_names_a_build_of_the_index(project):
 def test_a_patch_of_build_files_is_not_decided_on_a_wheel(project, wheel):
     edits = "- text: {find: pin = 1, replace: pin = 2}\n  files: cmake/pin.cmake"
     project.patch("pinned", edits, concerns="text: pin, files: cmake/pin.cmake")
-    run = project.run("status", "--vllm", f"./builds/{wheel.name}", "--patch", "pinned", code=1)
+    run = project.run("status", "--vllm", f"./builds/{wheel.name}", "--patch", "pinned")
+    assert "declared that it is needed" in run.out
     assert "only the sources tell" in run.out
+    assert "but is absent" not in run.out
     assert "does not have the text" not in run.out
+    # Who asks for it is told all the same.
+    words = ("apply", "--vllm", f"./builds/{wheel.name}", "--patch", "pinned")
+    assert "only the sources tell" in project.run(*words, code=1).out
     # The same in a folder of sources is a fact.
     run = project.run("status", "--vllm", VERSION, "--patch", "pinned", code=1)
     assert "does not have the text" in run.out

@@ -117,7 +117,8 @@ class Decider:
                     f"{listed(missing)} {'is' if len(missing) == 1 else 'are'} not in a built "
                     "package, so that only the sources tell whether the patch is needed"
                 )
-            return Decision(self.patch, State.ABSENT, reason), self.view
+            absent = Decision(self.patch, State.ABSENT, reason, needs_sources=bool(missing))
+            return absent, self.view
         notes = (
             list(findings("what `concerns` names", concerned.sites, self.view))
             if self.located

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from vpatch.library.patch import Patch
     from vpatch.planning.view import View
 
-_FIELDS = ("state", "reason", "variant", "disagreement", "places", "files")
+_FIELDS = ("state", "reason", "variant", "disagreement", "places", "files", "needs_sources")
 # A question for `Answers`, with the digests of the contents that it is about.
 Key = tuple[str, list[bytes]]
 
@@ -99,6 +99,7 @@ def decision_of_row(row: Any, patch: Patch, changes: Mapping[str, Change]) -> De
         shape_of_row(row["shape"]),
         row["places"],
         tuple(row["files"]),
+        row["needs_sources"],
     )
 
 

@@ -111,5 +111,7 @@ def disagreement(decision: Decision, pin: Pin) -> str | None:
     needed = decision.state in {State.NEEDED, State.APPLIED, State.BLOCKED, State.CONFLICT}
     if claimed == needed:
         return None
+    if decision.needs_sources:
+        return f"declared that it is needed in {pin.label} ({claim!r}); only the sources tell"
     verb = "is needed" if claimed else "is not needed"
     return f"declared that it {verb} in {pin.label} ({claim!r}), but is {decision.state}"

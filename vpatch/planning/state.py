@@ -85,6 +85,8 @@ class Decision:
     places: int = 0
     # The files that they change, sorted; also where the changes themselves are not at hand.
     files: tuple[str, ...] = ()
+    # Whether a build does not have what the patch looks for, so that only its sources tell.
+    needs_sources: bool = False
 
     @property
     def new_shape(self) -> bool:

@@ -42,13 +42,14 @@ class StatusRow:
     def has_findings(self) -> bool:
         """Whether a patch stops an apply, contradicts its claim, or is unsure if strict.
 
-        What a recipe lists stops an apply of that recipe, too, if it is not declared.
+        What a recipe lists stops an apply of that recipe, too, if it is not declared. Where only
+        the sources tell, nothing is contradicted.
         """
         is_asked_for = self.recipe is not None and not self.moved
         return any(
             d.state.stops
             or (is_asked_for and d.state.is_open)
-            or d.disagreement
+            or (d.disagreement and not d.needs_sources)
             or (self.strict and d.is_unsure)
             for d in self.plan.decisions
         )
