@@ -238,7 +238,7 @@ class Decider:
     def _unfitting(
         self, reason: str, notes: Iterable[Finding], attempts: Iterable[_Attempt] = ()
     ) -> tuple[Decision, View]:
-        """A conflict; where edits find nothing, it is no fault in a version that nobody claims."""
+        """A conflict, or not declared: edits that find nothing in a version that nobody claims."""
         pin = self.view.tree.pin
         finds_nothing = all(attempt.finds_nothing for attempt in attempts)
         is_claimed = claims(self.patch, pin) is not False or self.patch.id in self.carried

@@ -91,7 +91,7 @@ def _version_of(lock: LockFile | None) -> str | None:
     return None if lock is None else version_of(lock)
 
 
-class ReleaseComparisonOutput(OutputModel):
+class BuildComparisonOutput(OutputModel):
     """The vLLM of an image that vpatch did not build, beside a release."""
 
     summary: str
@@ -136,7 +136,7 @@ class VerifyImageOutput(OutputModel):
     """How many names the image's own Python found to be the patched code, by patch."""
     unknown: list[str]
     """What could not be asked, and why: sentences for people."""
-    comparison: ReleaseComparisonOutput | None = None
+    comparison: BuildComparisonOutput | None = None
     """What the vLLM is, where vpatch did not build the image; null elsewhere."""
 
     @staticmethod
@@ -154,5 +154,5 @@ class VerifyImageOutput(OutputModel):
             differences=[],
             effects={},
             unknown=[],
-            comparison=ReleaseComparisonOutput.model_validate(one.comparison),
+            comparison=BuildComparisonOutput.model_validate(one.comparison),
         )

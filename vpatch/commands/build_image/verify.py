@@ -11,14 +11,14 @@ from vpatch.docker.engine import Docker
 from vpatch.errors import UsageError
 from vpatch.image.verify import verify_image
 from vpatch.source.spec import ImageSpec
-from vpatch.workspace.release_comparison import compare_with_release
+from vpatch.workspace.build_comparison import compare_with_release
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from vpatch.image.verify import Verified
+    from vpatch.workspace.build_comparison import BuildComparison
     from vpatch.workspace.context import Context
-    from vpatch.workspace.release_comparison import ReleaseComparison
 
 
 @dataclass(frozen=True)
@@ -27,7 +27,7 @@ class ForeignImage:
 
     name: str
     image: str
-    comparison: ReleaseComparison
+    comparison: BuildComparison
 
 
 def verify(context: Context, image: str, lock: Path | None) -> Verified:

@@ -21,7 +21,7 @@ from vpatch.source.environment import InstalledDistribution
 from vpatch.source.resolve import open_distribution
 from vpatch.source.spec import EnvironmentSpec
 from vpatch.util.untrusted import LARGEST_FILE, read_file
-from vpatch.workspace.release_comparison import PatchesInFiles, patches_in, release_tree
+from vpatch.workspace.build_comparison import PatchesInFiles, patches_in, release_tree
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -40,7 +40,7 @@ class PatchesInFiles:
 
 
 @dataclass(frozen=True)
-class ReleaseComparison:
+class BuildComparison:
     """A build beside the release that its version names.
 
     Attributes:
@@ -109,7 +109,7 @@ def release_tree(context: Context, release: str) -> Iterator[CachedTree | None]:
             yield tree
 
 
-def compare_with_release(context: Context, build: CachedTree) -> ReleaseComparison:
+def compare_with_release(context: Context, build: CachedTree) -> BuildComparison:
     """Compare the sources of a build with those of the release that its version names.
 
     Raises:
@@ -117,17 +117,17 @@ def compare_with_release(context: Context, build: CachedTree) -> ReleaseComparis
     """
     version = build.pin.version
     if version is None:
-        return ReleaseComparison(None, None)
+        return BuildComparison(None, None)
     with release_tree(context, Version(version).public) as released:
         if released is None:
-            return ReleaseComparison(version, None)
+            return BuildComparison(version, None)
         own, theirs = (
             {path: tree.records[path].sha256 for path in tree.package if path != _GENERATED}
             for tree in (build, released)
         )
         changed = [path for path, sha256 in own.items() if theirs.get(path, sha256) != sha256]
         contents = {path: build.read(path) for path in changed}
-        return ReleaseComparison(
+        return BuildComparison(
             version,
             released.pin.version,
             len(own.keys() & theirs.keys()) - len(changed),
