@@ -173,7 +173,7 @@ COMMANDS = {
     "verify-image": Command(
         "deliver",
         "build_image.verify_image_command",
-        "Compare an image with its lock.",
+        "Compare an image with its lock, or with a release.",
         extra="image",
         results={"": "build_image.output.VerifyImageOutput"},
     ),

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import py_compile
 import sys
+from difflib import unified_diff
 
 import pytest
 
 from tests.commands.install import official
 from tests.commands.install.environments import environment, install_wheel
-from tests.projects import ENGINE, VERSION
+from tests.projects import ENGINE, FILES, VERSION
 
 LOCAL = f"{VERSION}+amzn2023"
 SLOWER = b'def start(config):\n    return "other"\n'
@@ -132,3 +133,15 @@ def test_an_audit_of_a_patched_wheel_says_what_it_carries(project, wheel):
     patched = project.run("wheel", "--wheel", wheel, "--json").json["wheel"]
     _, decisions = states(project, "--vllm", f"./{patched}")
     assert decisions == {"name-proj": "applied", "slow-mode": "applied"}
+
+
+def test_an_import_on_a_build_claims_the_release_that_it_names_itself_after(project, wheel):
+    lines = FILES[ENGINE].decode().splitlines(keepends=True)
+    changed = [line.replace('mode="fast"', 'mode="calm"') for line in lines]
+    diff = "".join(unified_diff(lines, changed, f"a/{ENGINE}", f"b/{ENGINE}"))
+    (project.folder / "calm.diff").write_text(diff)
+    words = ("--vllm", f"./builds/{wheel.name}", "--releases", "none", "--id", "calm")
+    project.run("import", "calm.diff", *words)
+    text = (project.patches / "calm" / "patch.yaml").read_text()
+    assert f">={VERSION}" in text
+    assert LOCAL not in text

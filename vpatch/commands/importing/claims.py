@@ -9,6 +9,7 @@ from itertools import islice, takewhile
 from textwrap import dedent
 from typing import TYPE_CHECKING
 
+from packaging.version import Version
 from pydantic import ValidationError
 
 from vpatch.changes.paths import glob_of, glob_of_texts
@@ -23,8 +24,6 @@ from vpatch.planning.outline import is_python
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
-
-    from packaging.version import Version
 
     from vpatch.changes.change import FileChange
     from vpatch.commands.importing.assembly import AssembledPatch
@@ -236,7 +235,7 @@ def _holds(declared: Declared, view: View) -> bool | None:
 
 def claimed_range(needed: Mapping[Version, bool], origin: Version) -> str:
     """The versions around the origin that need the patch, as `needed-in` claims them."""
-    known = sorted(needed)
+    known, origin = sorted(needed), _named_by_ranges(origin)
     if origin not in needed:
         return f">={origin}"
     earlier = takewhile(needed.get, reversed([version for version in known if version < origin]))
@@ -245,8 +244,14 @@ def claimed_range(needed: Mapping[Version, bool], origin: Version) -> str:
     return claim if end is None else f"{claim},<{end}"
 
 
+def _named_by_ranges(version: Version) -> Version:
+    """The version without the local part of a build: PEP 440 has no range with one."""
+    return Version(version.public)
+
+
 def claimed_before(needed: Mapping[Version, bool], origin: Version) -> str:
     """The versions that need the patch, if the origin is the first that has it already."""
+    origin = _named_by_ranges(origin)
     known = [version for version in sorted(needed, reverse=True) if version < origin]
     # The release that the user names need not be the first that has it.
     while known and not needed[known[0]]:
