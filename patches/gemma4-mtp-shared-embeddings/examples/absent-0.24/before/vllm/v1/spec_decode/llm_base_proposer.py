@@ -1,0 +1,8 @@
+class SpecDecodeBaseProposer:
+    def _maybe_share_embeddings(self, target_language_model):
+        target_embed_tokens = target_language_model.model.embed_tokens
+        share_embeddings = self.wants_to_share()
+
+        if share_embeddings:
+            del self.model.model.embed_tokens
+            self.model.model.embed_tokens = target_embed_tokens
