@@ -1,4 +1,4 @@
-"""Which table of embeddings a draft has, where its width is another than the trunk's."""
+"""Which table of embeddings a draft of another width than the trunk has."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Model(nn.Module):
 
 
 def shares(monkeypatch, width, own=None):
-    """Whether a draft gets the trunk's table; `own` is what an EAGLE draft says of its own."""
+    """Whether a draft gets the trunk's table; `own` is what EAGLE drafts say."""
     monkeypatch.setattr(
         llm_base_proposer, "get_pp_group", lambda: SimpleNamespace(world_size=1)
     )
