@@ -77,6 +77,7 @@ PATCHES = {
     "C3": "cpu-slot-mapping-block-size",
     "B1": "mamba-fewer-blocks",
     "B2": "mamba-state-shape-num-spec",
+    "M5": "gemma4-mtp-shared-embeddings",
 }
 # Releases of vllm-ascend, and the file that P1 changes in each.
 PLUGINS = {
@@ -87,49 +88,49 @@ ON_REQUEST = {"P4c", "P6"}
 # The release that the recipe vllm-0.23 pins.
 RECIPE_OF = "0.23.0"
 STATES = """
-        P1 P2 P3 P4 P4c P5a P5d P6 P7 G1 G2 G3 G4 G5 M1 M2 M3 M4 C1 C2 C3 B1 B2
-0.20.0  n  a  n  n  n   a   n   n  n  n  n  n  a  a  n  a  n  a  n  a  a  n  n
-0.20.1  n  a  n  n  n   a   n   n  n  n  n  n  a  a  n  a  n  a  n  a  a  n  n
-0.20.2  n  a  n  n  n   a   n   n  n  n  n  n  a  a  n  a  n  a  n  a  a  n  n
-0.21.0  n  a  n  n  n   a   n   n  n  n  n  n  a  a  n  a  n  a  u  a  a  n  n
-0.22.0  n  a  n  n  n   a   n   n  n  n  n  n  a  a  n  a  n  a  u  a  a  n  n
-0.22.1  n  a  n  n  n   a   n   n  n  n  n  n  a  a  n  a  n  a  u  a  a  n  n
-0.23.0  n  a  n  n  n   n   n   n  n  n  n  n  a  a  n  a  n  a  u  a  a  u  n
-0.24.0  u  a  n  n  n   n   n   n  n  n  n  n  a  a  n  a  n  a  u  a  a  u  n
-0.25.0  u  a  n  n  a   u   n   n  n  n  n  n  a  a  u  a  n  a  u  a  a  u  n
-0.25.1  u  a  n  n  a   u   n   n  n  n  n  n  a  a  u  a  n  a  u  a  a  u  n
-0.26.0  u  a  n  n  a   u   n   n  n  n  n  n  n  n  u  n  n  a  u  a  a  u  n
-0.27.0  u  a  n  n  a   u   n   n  n  n  n  u  n  n  u  n  n  a  u  a  a  u  n
-0.27.1  u  a  n  n  a   u   n   n  n  n  n  u  n  n  u  n  n  a  u  a  a  u  n
-0.28.0  u  a  n  n  a   u   n   n  n  n  u  u  n  n  u  n  n  n  u  a  a  u  n
-0.29.0  u  a  n  n  a   u   n   n  n  n  u  u  n  n  u  n  n  n  u  a  a  u  n
-0.30.0  u  a  u  n  a   u   n   n  n  n  u  u  n  n  u  u  n  n  u  n  a  u  n
-0.31.0  u  a  u  n  a   u   n   n  n  n  u  u  n  n  u  u  n  n  u  a  a  u  n
-0.32.0  u  a  u  n  a   u   n   n  n  n  u  u  n  n  u  u  n  n  u  a  n  u  u
-0.33.0  u  a  u  n  a   u   n   n  n  n  u  u  u  n  u  u  n  u  u  a  u  u  u
+        P1 P2 P3 P4 P4c P5a P5d P6 P7 G1 G2 G3 G4 G5 M1 M2 M3 M4 C1 C2 C3 B1 B2 M5
+0.20.0  n  a  n  n  n   a   n   n  n  n  n  n  a  a  n  a  n  a  n  a  a  n  n  a
+0.20.1  n  a  n  n  n   a   n   n  n  n  n  n  a  a  n  a  n  a  n  a  a  n  n  a
+0.20.2  n  a  n  n  n   a   n   n  n  n  n  n  a  a  n  a  n  a  n  a  a  n  n  a
+0.21.0  n  a  n  n  n   a   n   n  n  n  n  n  a  a  n  a  n  a  u  a  a  n  n  a
+0.22.0  n  a  n  n  n   a   n   n  n  n  n  n  a  a  n  a  n  a  u  a  a  n  n  a
+0.22.1  n  a  n  n  n   a   n   n  n  n  n  n  a  a  n  a  n  a  u  a  a  n  n  a
+0.23.0  n  a  n  n  n   n   n   n  n  n  n  n  a  a  n  a  n  a  u  a  a  u  n  a
+0.24.0  u  a  n  n  n   n   n   n  n  n  n  n  a  a  n  a  n  a  u  a  a  u  n  a
+0.25.0  u  a  n  n  a   u   n   n  n  n  n  n  a  a  u  a  n  a  u  a  a  u  n  n
+0.25.1  u  a  n  n  a   u   n   n  n  n  n  n  a  a  u  a  n  a  u  a  a  u  n  n
+0.26.0  u  a  n  n  a   u   n   n  n  n  n  n  n  n  u  n  n  a  u  a  a  u  n  n
+0.27.0  u  a  n  n  a   u   n   n  n  n  n  u  n  n  u  n  n  a  u  a  a  u  n  u
+0.27.1  u  a  n  n  a   u   n   n  n  n  n  u  n  n  u  n  n  a  u  a  a  u  n  u
+0.28.0  u  a  n  n  a   u   n   n  n  n  u  u  n  n  u  n  n  n  u  a  a  u  n  u
+0.29.0  u  a  n  n  a   u   n   n  n  n  u  u  n  n  u  n  n  n  u  a  a  u  n  u
+0.30.0  u  a  u  n  a   u   n   n  n  n  u  u  n  n  u  u  n  n  u  n  a  u  n  u
+0.31.0  u  a  u  n  a   u   n   n  n  n  u  u  n  n  u  u  n  n  u  a  a  u  n  u
+0.32.0  u  a  u  n  a   u   n   n  n  n  u  u  n  n  u  u  n  n  u  a  n  u  u  u
+0.33.0  u  a  u  n  a   u   n   n  n  n  u  u  u  n  u  u  n  u  u  a  u  u  u  u
 """
 # What the step to each release means for each patch: keep, look again, retire, not needed; or
 # look again at what is around its code.
 VERDICTS = """
-        P1 P2 P3 P4 P4c P5a P5d P6 P7 G1 G2 G3 G4 G5 M1 M2 M3 M4 C1 C2 C3 B1 B2
-0.20.1  l  k  l  k  k   k   k   k  k  k  k  k  k  k  k  k  a  k  k  k  k  k  k
-0.20.2  k  k  k  k  k   k   k   k  k  k  k  k  k  k  k  k  k  k  k  k  k  l  k
-0.21.0  l  k  l  l  l   k   k   l  l  l  l  k  k  k  k  k  a  k  r  k  k  k  k
-0.22.0  l  k  l  l  l   k   k   l  l  a  l  k  k  k  k  k  a  k  r  k  k  l  k
-0.22.1  k  k  k  k  k   k   k   k  k  k  k  k  k  k  k  k  k  k  r  k  k  k  k
-0.23.0  l  k  l  k  k   l   l   l  l  k  l  l  k  k  k  k  k  k  r  k  k  r  k
-0.24.0  r  k  l  l  l   l   l   l  k  k  a  l  k  k  l  k  a  k  r  k  k  r  l
-0.25.0  r  k  k  l  n   r   l   l  l  a  l  a  k  k  r  k  l  k  r  k  k  r  k
-0.25.1  r  k  k  k  n   r   k   k  k  k  k  k  k  k  r  k  k  k  r  k  k  r  k
-0.26.0  r  k  k  l  n   r   l   l  l  k  l  l  l  l  r  l  a  k  r  k  k  r  k
-0.27.0  r  k  l  l  n   r   l   l  l  l  l  r  l  l  r  l  l  k  r  k  k  r  l
-0.27.1  r  k  k  k  n   r   k   k  k  k  k  r  k  k  r  k  k  k  r  k  k  r  k
-0.28.0  r  k  l  l  n   r   k   l  l  k  r  r  l  k  r  l  a  l  r  k  k  r  k
-0.29.0  r  k  l  l  n   r   l   l  l  a  r  r  l  a  r  l  a  l  r  k  k  r  k
-0.30.0  r  k  r  l  n   r   l   l  l  l  r  r  l  k  r  r  a  l  r  l  k  r  l
-0.31.0  r  k  r  l  n   r   l   l  l  l  r  r  l  l  r  r  l  l  r  n  k  r  l
-0.32.0  r  k  r  l  n   r   k   l  k  l  r  r  l  l  r  r  k  l  r  n  l  r  r
-0.33.0  r  k  r  l  n   r   l   a  l  l  r  r  r  l  r  r  l  r  r  n  r  r  r
+        P1 P2 P3 P4 P4c P5a P5d P6 P7 G1 G2 G3 G4 G5 M1 M2 M3 M4 C1 C2 C3 B1 B2 M5
+0.20.1  l  k  l  k  k   k   k   k  k  k  k  k  k  k  k  k  a  k  k  k  k  k  k  k
+0.20.2  k  k  k  k  k   k   k   k  k  k  k  k  k  k  k  k  k  k  k  k  k  l  k  k
+0.21.0  l  k  l  l  l   k   k   l  l  l  l  k  k  k  k  k  a  k  r  k  k  k  k  k
+0.22.0  l  k  l  l  l   k   k   l  l  a  l  k  k  k  k  k  a  k  r  k  k  l  k  k
+0.22.1  k  k  k  k  k   k   k   k  k  k  k  k  k  k  k  k  k  k  r  k  k  k  k  k
+0.23.0  l  k  l  k  k   l   l   l  l  k  l  l  k  k  k  k  k  k  r  k  k  r  k  k
+0.24.0  r  k  l  l  l   l   l   l  k  k  a  l  k  k  l  k  a  k  r  k  k  r  l  k
+0.25.0  r  k  k  l  n   r   l   l  l  a  l  a  k  k  r  k  l  k  r  k  k  r  k  l
+0.25.1  r  k  k  k  n   r   k   k  k  k  k  k  k  k  r  k  k  k  r  k  k  r  k  k
+0.26.0  r  k  k  l  n   r   l   l  l  k  l  l  l  l  r  l  a  k  r  k  k  r  k  k
+0.27.0  r  k  l  l  n   r   l   l  l  l  l  r  l  l  r  l  l  k  r  k  k  r  l  r
+0.27.1  r  k  k  k  n   r   k   k  k  k  k  r  k  k  r  k  k  k  r  k  k  r  k  r
+0.28.0  r  k  l  l  n   r   k   l  l  k  r  r  l  k  r  l  a  l  r  k  k  r  k  r
+0.29.0  r  k  l  l  n   r   l   l  l  a  r  r  l  a  r  l  a  l  r  k  k  r  k  r
+0.30.0  r  k  r  l  n   r   l   l  l  l  r  r  l  k  r  r  a  l  r  l  k  r  l  r
+0.31.0  r  k  r  l  n   r   l   l  l  l  r  r  l  l  r  r  l  l  r  n  k  r  l  r
+0.32.0  r  k  r  l  n   r   k   l  k  l  r  r  l  l  r  r  k  l  r  n  l  r  r  r
+0.33.0  r  k  r  l  n   r   l   a  l  l  r  r  r  l  r  r  l  r  r  n  r  r  r  r
 """
 LETTERS = {"n": "needed", "u": "upstreamed", "a": "absent"}
 _HEAD, *_ROWS = (line.split() for line in STATES.splitlines()[1:])
