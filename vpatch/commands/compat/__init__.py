@@ -1,0 +1,1 @@
+"""`vpatch compat`: which of what code outside vLLM takes from it holds in which release."""

@@ -1,0 +1,1 @@
+"""Python code as vpatch reads it without running it: names, classes, signatures."""

@@ -1,0 +1,194 @@
+"""What classes have: their bases in order, and what they inherit."""
+
+from __future__ import annotations
+
+import abc
+import enum
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+from vpatch.commands.compat.code.codebase import (
+    Gone,
+    Here,
+    Outside,
+    Place,
+    Unknown,
+    effective,
+)
+from vpatch.commands.compat.code.outline import Class, Function, Import, Value
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from vpatch.commands.compat.code.codebase import Answer, Codebase
+    from vpatch.commands.compat.code.outline import Binding
+
+_OBJECT = frozenset([*dir(object), "__dict__", "__annotations__", "__module__", "__dataclass_fields__"])
+# What bases outside vLLM have themselves. Those that are not named may have anything.
+_CLOSED = {
+    **dict.fromkeys(["ABC", "Generic", "Protocol", "object", "ABCMeta"], frozenset(dir(abc.ABC))),
+    **dict.fromkeys(["Enum", "IntEnum", "StrEnum", "Flag", "IntFlag"], frozenset(dir(enum.IntFlag))),
+    "str": frozenset(dir(str)),
+    "int": frozenset(dir(int)),
+    "Exception": frozenset(dir(Exception)),
+    "NamedTuple": frozenset([*dir(tuple), "_asdict", "_replace", "_fields", "_make"]),
+    "TypedDict": frozenset(dir(dict)),
+}
+# Decorators of classes that add no names but those that _OBJECT has.
+_PLAIN_DECORATORS = frozenset(
+    ["config", "dataclass", "final", "register", "runtime_checkable", "total_ordering", "unique"]
+)
+Kind = Literal["method", "async method", "property", "static method", "class method", "value", "class", "import"]
+
+
+@dataclass(frozen=True)
+class Line:
+    """The classes that a class inherits from, in order, itself first.
+
+    `outside` are the names of bases that vpatch does not read. `open` says why there may be more
+    than one can see, or is "".
+    """
+
+    places: tuple[Place, ...]
+    outside: tuple[str, ...]
+    open: str
+
+
+def line_of(code: Codebase, place: Place, depth: int = 0) -> Line:
+    """Return the bases of a class, in the order in which Python asks them, nearly."""
+    key = (place.module, place.name, place.binding.first)
+    if key not in code.lines:
+        code.lines[key] = _line_of(code, place, depth)
+    return code.lines[key]
+
+
+def _line_of(code: Codebase, place: Place, depth: int) -> Line:
+    places: list[Place] = []
+    outside: list[str] = []
+    reasons: list[str] = []
+    for one in _walk(code, place, depth, outside, reasons):
+        # Python asks a base that several classes share after all of them.
+        if one in places:
+            places.remove(one)
+        places.append(one)
+    return Line(tuple(places), tuple(dict.fromkeys(outside)), reasons[0] if reasons else "")
+
+
+def _walk(
+    code: Codebase, place: Place, depth: int, outside: list[str], reasons: list[str]
+) -> Iterator[Place]:
+    yield place
+    one = place.binding
+    if not isinstance(one, Class) or depth > 20:
+        return
+    for base in one.bases:
+        answer = code.resolve(place.module, base, depth) if base != "?" else Unknown("?")
+        if isinstance(answer, Here) and isinstance(answer.place.binding, Class):
+            if not answer.is_sure:
+                reasons.append(f"{base} has several definitions, under conditions")
+            if answer.place[:2] != place[:2]:
+                yield from _walk(code, answer.place, depth + 1, outside, reasons)
+        elif isinstance(answer, Outside):
+            outside.append(answer.name)
+        elif base in _CLOSED:
+            outside.append(base)
+        else:
+            reasons.append(f"vpatch does not know {place.name}'s base {base}")
+    reasons += _reasons(place, one)
+
+
+def _reasons(place: Place, one: Class) -> Iterator[str]:
+    if one.is_dynamic:
+        yield f"{place.name} sets attributes by names that it computes"
+    if not one.members.keys().isdisjoint({"__getattr__", "__getattribute__"}):
+        yield f"{place.name} has a __getattr__"
+    for decorator in one.decorators:
+        if decorator.partition("(")[0].rpartition(".")[2] not in _PLAIN_DECORATORS:
+            yield f"the decorator {decorator.partition('(')[0]} may add to {place.name}"
+    if one.keywords.get("metaclass", "ABCMeta").rpartition(".")[2] not in {"ABCMeta", "EnumMeta"}:
+        yield f"{place.name} has the metaclass {one.keywords['metaclass']}"
+
+
+def member_of(code: Codebase, place: Place, name: str, depth: int = 0) -> Answer:
+    """Return what a class has under a name, its own or inherited."""
+    return member_in(line_of(code, place, depth), name, place)
+
+
+def member_in(line: Line, name: str, place: Place) -> Answer:
+    """Return the first member of a line of classes that has a name."""
+    for one in line.places:
+        answer = own_member(one, name)
+        if answer is not None:
+            return answer
+    if name in _OBJECT:
+        return Outside(name)
+    for base in line.outside:
+        known = _CLOSED.get(base.rpartition(".")[2])
+        if known is None:
+            return Unknown(f"{place.name} inherits from {base}")
+        if name in known:
+            return Outside(name)
+    if line.open:
+        return Unknown(line.open)
+    return Gone(f"{place.name} has no {name}", place.dotted)
+
+
+def own_member(place: Place, name: str) -> Answer | None:
+    """Return what a class itself has under a name."""
+    one = place.binding
+    if not isinstance(one, Class):
+        return None
+    several = [b for b in one.members.get(name, ()) if b.presence != "typing"]
+    if several:
+        counting = effective(several)
+        if all(b.presence == "sometimes" for b in counting):
+            return Unknown(f"only some conditions define {name} in {place.name}")
+        last = counting[-1]
+        # A method may say more of the type of what the class only declares.
+        set_later = one.attributes.get(name)
+        if isinstance(last, Value) and not last.type and set_later is not None:
+            last = set_later
+        return Here(Place(place.module, f"{place.name}.{name}", last), len(counting) == 1)
+    if name in one.attributes:
+        return Here(Place(place.module, f"{place.name}.{name}", one.attributes[name]))
+    return None
+
+
+def kind_of(binding: Binding) -> Kind:
+    """Return what a member is to those who use it."""
+    if isinstance(binding, Class):
+        return "class"
+    if isinstance(binding, Import):
+        return "import"
+    if not isinstance(binding, Function):
+        return "value"
+    names = {one.partition("(")[0].rpartition(".")[2] for one in binding.decorators}
+    if names & {"property", "cached_property", "abstractproperty", "classproperty", "getter"}:
+        return "property"
+    if "staticmethod" in names:
+        return "static method"
+    if "classmethod" in names:
+        return "class method"
+    return "async method" if binding.is_async else "method"
+
+
+def is_abstract(binding: Binding) -> bool:
+    return isinstance(binding, Function) and any(
+        one.partition("(")[0].rpartition(".")[2].startswith("abstract") for one in binding.decorators
+    )
+
+
+def type_of(code: Codebase, place: Place) -> Answer:
+    """Return the class that a value has, as far as its definition says so."""
+    one = place.binding
+    named = None
+    if isinstance(one, Value):
+        named = one.type or one.call
+    elif isinstance(one, Function) and kind_of(one) == "property":
+        named = one.returns
+    if named is None:
+        return Unknown(f"vpatch does not know the type of {place.name}")
+    answer = code.resolve(place.module, named)
+    if isinstance(answer, Here) and not isinstance(answer.place.binding, Class):
+        return Unknown(f"vpatch does not know the type of {place.name}")
+    return answer

@@ -1,0 +1,1 @@
+"""What an item means in a release."""

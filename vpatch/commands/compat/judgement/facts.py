@@ -1,0 +1,250 @@
+"""What is so of an item in one release: read from the code alone, and compared with nothing."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal, NamedTuple
+
+from vpatch.commands.compat.code.classes import (
+    is_abstract,
+    kind_of,
+    line_of,
+    member_in,
+    own_member,
+)
+from vpatch.commands.compat.code.codebase import Gone, Here, InModule, Outside, Unknown
+from vpatch.commands.compat.code.outline import Class, Function
+from vpatch.commands.compat.code.signature import lacking, misfit, optional_names, signature_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from vpatch.commands.compat.code.classes import Line
+    from vpatch.commands.compat.code.codebase import Answer, Place
+    from vpatch.commands.compat.judgement.release import Release
+    from vpatch.commands.compat.surface.items import Item
+
+# These are gone as well if a module on the way is.
+_WHOLE = frozenset(["import", "subclass", "patch", "string"])
+# "lost" is what is reached through something that is gone. "own" is the target's own.
+Presence = Literal["here", "gone", "lost", "own", "unknown"]
+
+
+class Fact(NamedTuple):
+    """What a release has of an item.
+
+    `what` is the kind of thing, such as "async method". `problems` are what does not fit.
+    `body` is a digest of the definition, `defaults` those of its parameters, `bases` of a class.
+    `runs` is None where that cannot be known, and `moved` where the name is now.
+    """
+
+    presence: Presence
+    why: str = ""
+    where: str = ""
+    what: str = ""
+    problems: tuple[str, ...] = ()
+    body: str = ""
+    defaults: dict[str, str] = {}  # noqa: RUF012 - of a NamedTuple, and nobody changes it
+    bases: tuple[str, ...] = ()
+    runs: bool | None = True
+    moved: str = ""
+    of_class: bool = False
+
+
+def fact_of(release: Release, item: Item) -> Fact:
+    """Return what a release has of an item."""
+    match item.kind:
+        case "override":
+            fact = _override(release, item)
+        case "abstract":
+            fact = _abstract(release, item)
+        case "operator":
+            fact = release.operator(item.ref.roots[0].removeprefix("torch.ops."))
+        case "entry point":
+            is_there = release.has_text(item.ref.roots[0])
+            fact = Fact("here") if is_there else Fact("gone", "no code of vLLM loads this group")
+        case _:
+            fact = _reference(release, item)
+    return fact._replace(runs=release.runs(item.guards))
+
+
+def _reference(release: Release, item: Item) -> Fact:
+    result = release.evaluate(item.ref)
+    answer = result.answer
+    if isinstance(answer, Here) and not release.is_own(answer.place):
+        return _here(release, item, answer, is_bound=result.is_bound)
+    # What cannot be called is reported where it is imported or read.
+    is_whole = item.kind in _WHOLE and not item.ref.steps
+    is_last = item.kind != "call" and (is_whole or result.is_last)
+    fact = _presence(release, answer, is_last=is_last)
+    if fact.presence in {"gone", "unknown"} and is_last:
+        return _checked(release, item, fact, result.owner)
+    return fact
+
+
+def _presence(release: Release, answer: Answer, *, is_last: bool) -> Fact:
+    match answer:
+        case Here(place=place):
+            return Fact("own" if release.is_own(place) else "here")
+        case InModule(name=name):
+            return Fact("here", where=release.path_of(name), what="module")
+        case Outside():
+            return Fact("here", "it comes from outside vLLM", what="outside")
+        case Gone(why=why):
+            return Fact("gone" if is_last else "lost", why)
+        case Unknown(why=why):
+            return Fact("unknown", why)
+
+
+def _checked(release: Release, item: Item, fact: Fact, owner: Line | None) -> Fact:
+    """Look again at a name that is not there: somebody may set it from elsewhere."""
+    name = item.ref.text.rpartition(".")[2]
+    if item.ref.steps:
+        name = item.ref.steps[-1]
+    if name in release.own_stores and item.kind not in {"import", "subclass"}:
+        return Fact("own")
+    if owner is None:
+        if fact.presence == "gone" and release.sets_on_module(item.ref.roots[0]):
+            return Fact("unknown", "code of vLLM sets it on the module")
+        return fact._replace(moved=release.moved(name)) if fact.presence == "gone" else fact
+    in_sight = any(release.mentions(place.module, name) for place in owner.places)
+    if fact.presence == "unknown" and owner.outside and not owner.open and not in_sight:
+        # Had vLLM a member of that name, its code would have the word.
+        fact = Fact("gone", f"neither {owner.places[0].name} nor its bases in vLLM have {name}")
+    if fact.presence == "gone" and (in_sight or release.sets_somewhere(name)):
+        return Fact("unknown", f"code of vLLM uses the name {name}, and may set it", of_class=True)
+    return fact._replace(of_class=True)
+
+
+def _here(release: Release, item: Item, answer: Here, *, is_bound: bool) -> Fact:
+    place, one = answer.place, answer.place.binding
+    fact = Fact("here", where=release.where(place), what=_what(place))
+    if not answer.is_sure:
+        if item.kind in {"import", "attribute", "string", "environment", "field"}:
+            return fact._replace(what="")
+        return Fact("unknown", "it has several definitions, under conditions", fact.where)
+    if item.kind == "subclass":
+        bases = tuple(base.dotted for base in line_of(release.code, place).places[1:])
+        return fact._replace(bases=bases)
+    if item.kind == "call" and item.call is not None:
+        signature = signature_of(release.code, place, bound=is_bound)
+        if isinstance(signature, str):
+            return fact._replace(why=signature, presence="unknown")
+        problem = misfit(item.call, signature.parameters)
+        known = set(item.call.keywords)
+        positions = {one.name for one in signature.parameters[: item.call.positions]}
+        defaults = {
+            name: default
+            for name, default in optional_names(signature.parameters).items()
+            if name not in known | positions
+        }
+        return fact._replace(problems=(problem,) if problem else (), defaults=defaults)
+    if item.kind == "patch":
+        return _patched(release, item, fact, place)
+    return fact
+
+
+def _what(place: Place) -> str:
+    """Return what a place is: outside a class, a method is a function."""
+    kind = kind_of(place.binding)
+    return kind if "." in place.name else kind.replace("method", "function")
+
+
+def _patched(release: Release, item: Item, fact: Fact, place: Place) -> Fact:
+    fact = fact._replace(body=release.body(place))
+    one = place.binding
+    own = release.code.find(item.own_name) if item.own_name else None
+    if isinstance(one, Function) and isinstance(own, Here) and own.is_sure:
+        new = own.place.binding
+        if isinstance(new, Function) and release.is_own(own.place) and not new.decorators:
+            return fact._replace(problems=tuple(_differences(one, new)))
+    return fact
+
+
+def _differences(base: Function, own: Function) -> Iterator[str]:
+    old, new = kind_of(base), kind_of(own)
+    if base.is_async != own.is_async:
+        one, other = ("async", "is not") if own.is_async else ("not async", "is")
+        yield f"is {one}, and vLLM's {other}"
+    elif (old == "property") != (new == "property"):
+        yield f"is a {new}, and vLLM's is a {old}"
+    if "property" in {old, new}:
+        return
+    strip = (1 if old != "static method" else 0), (1 if new != "static method" else 0)
+    yield from lacking(base.parameters[strip[0] :], own.parameters[strip[1] :])
+
+
+def _lines(release: Release, item: Item) -> tuple[list[Line], str]:
+    """Return the lines of the bases of a class of the target, and why one is not known."""
+    lines, why = [], ""
+    for base in item.bases:
+        answer = release.evaluate(base).answer
+        if isinstance(answer, Here) and isinstance(answer.place.binding, Class):
+            line = line_of(release.code, answer.place)
+            lines.append(line)
+            why = why or line.open or ("" if answer.is_sure else "a base has several definitions")
+        elif isinstance(answer, Gone):
+            why = f"a base is gone: {answer.why}"
+        else:
+            why = why or f"vpatch cannot read the base {base.text}"
+    return lines, why
+
+
+def _override(release: Release, item: Item) -> Fact:
+    lines, why = _lines(release, item)
+    name = item.own_name
+    if not any(not release.is_own(place) for line in lines for place in line.places):
+        return Fact("lost" if why.startswith("a base is gone") else "own", why)
+    for line in lines:
+        for place in line.places:
+            answer = None if release.is_own(place) else own_member(place, name)
+            if isinstance(answer, Here) and item.own is not None:
+                one = answer.place.binding
+                what = kind_of(one)
+                fact = Fact("here", where=release.where(answer.place), what=what, of_class=True)
+                if not answer.is_sure:
+                    return Fact("unknown", f"{place.name}.{name} has several definitions")
+                if not isinstance(one, Function):
+                    return fact
+                problems = tuple(_differences(one, item.own)) if name != "__init__" else ()
+                return fact._replace(body=release.body(answer.place), problems=problems)
+            if isinstance(answer, Unknown):
+                return Fact("unknown", answer.why)
+    if name.startswith("__"):
+        return Fact("own")
+    if why or any(release.mentions(p.module, name) for ln in lines for p in ln.places):
+        return Fact("unknown", why or f"the base has the name {name} in its code")
+    return Fact("gone", f"no base of vLLM has {name}: nothing calls yours", of_class=True)
+
+
+def _abstract(release: Release, item: Item) -> Fact:
+    """Return the abstract methods that a class of the target does not implement."""
+    if not item.own_name or item.own_name in release.parents:
+        return Fact("own")
+    answer = release.code.find(item.own_name)
+    if not isinstance(answer, Here) or not isinstance(answer.place.binding, Class):
+        return Fact("own")
+    line = line_of(release.code, answer.place)
+    in_vllm = [place for place in line.places if not release.is_own(place)]
+    if not in_vllm:
+        return Fact("own")
+    is_checked = any(one.rpartition(".")[2] in {"ABC", "Protocol"} for one in line.outside) or any(
+        isinstance(place.binding, Class) and "metaclass" in place.binding.keywords
+        for place in line.places
+    )
+    names = {
+        name
+        for place in in_vllm
+        if isinstance(place.binding, Class)
+        for name, several in place.binding.members.items()
+        if any(map(is_abstract, several))
+    }
+    missing = []
+    for name in sorted(names):
+        member = member_in(line, name, answer.place)
+        if isinstance(member, Here) and member.is_sure and is_abstract(member.place.binding):
+            missing.append(f"does not implement the abstract method {name}")
+    if line.open and missing:
+        return Fact("unknown", line.open)
+    where = release.where(in_vllm[0])
+    return Fact("here", where=where, problems=tuple(missing), what="" if is_checked else "unchecked")
+

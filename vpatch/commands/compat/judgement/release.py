@@ -1,0 +1,214 @@
+"""A release of vLLM beside a target: what can be asked of the two."""
+
+from __future__ import annotations
+
+import ast
+import operator
+import re
+import textwrap
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from packaging.version import Version
+
+from vpatch.commands.compat.code.codebase import Codebase, Gone, Here, InModule, Outside
+from vpatch.commands.compat.code.outline import Class, Function
+from vpatch.commands.compat.code.part import Built, Part, release_part
+from vpatch.commands.compat.code.read import read_outline
+from vpatch.commands.compat.judgement.evaluate import evaluate
+from vpatch.commands.compat.judgement.facts import Fact
+from vpatch.planning.outline import dumped
+from vpatch.util.digest import digest_of
+from vpatch.util.versions import read_version
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from vpatch.commands.compat.code.codebase import Place
+    from vpatch.commands.compat.judgement.evaluate import Evaluated
+    from vpatch.commands.compat.surface.items import Guard, Ref, Surface
+    from vpatch.commands.compat.target import Target
+    from vpatch.planning.answers import Answers
+    from vpatch.source.entry import CachedTree
+
+_OPERATORS = {
+    "==": operator.eq,
+    "!=": operator.ne,
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+}
+_DIGITS = 16
+# An operator's schema begins with its name: `ops.def("silu_and_mul(Tensor! out, ...`.
+_REGISTERED = re.compile(r"\b(?:def|impl)\(\s*\"(\w+)")
+_QUESTION = "the digest of a definition, form 1"
+# More places than these do not say where a name went.
+_MOST_MOVES = 3
+
+
+class Release:
+    """A release and a target, by the names of what they define."""
+
+    def __init__(
+        self, tree: CachedTree, target: Target, own: Part, surface: Surface, answers: Answers
+    ) -> None:
+        self._tree = tree
+        self._part = release_part(tree, answers)
+        self._built = Built(tree)
+        self._answers = answers
+        self._own_roots = own.roots
+        self.version = tree.pin.version
+        self.code = Codebase([self._part, own])
+        self.own_stores = surface.stores
+        self.own_operators = surface.operators
+        self.parents = surface.parents
+        self._evaluated: dict[Ref, Evaluated] = {}
+
+    def evaluate(self, ref: Ref) -> Evaluated:
+        """Return what a reference means; see `evaluate`."""
+        if ref not in self._evaluated:
+            self._evaluated[ref] = evaluate(self.code, ref)
+        return self._evaluated[ref]
+
+    def is_own(self, place: Place) -> bool:
+        return place.module.partition(".")[0] in self._own_roots
+
+    def path_of(self, module: str) -> str:
+        return self._part.path(module) or module.replace(".", "/")
+
+    def where(self, place: Place) -> str:
+        return f"{self.path_of(place.module)}:{place.binding.first}"
+
+    def lines(self, place: Place) -> list[str]:
+        """Return the lines of a definition of vLLM."""
+        path = self._part.path(place.module)
+        if path is None or not isinstance(place.binding, Function | Class):
+            return []
+        text = self._tree.package_files[path].decode(errors="replace")
+        return text.splitlines()[place.binding.first - 1 : place.binding.last]
+
+    def body(self, place: Place) -> str:
+        """Return a digest of a function that is the same for every layout and docstring."""
+        path, one = self._part.path(place.module), place.binding
+        if path is None or not isinstance(one, Function):
+            return ""
+        file = bytes.fromhex(self._tree.records[path].sha256)
+
+        def digest() -> str:
+            text = textwrap.dedent("\n".join(self.lines(place)))
+            try:
+                return digest_of(dumped(ast.parse(text)).encode())[-_DIGITS:]
+            except (SyntaxError, ValueError, RecursionError):
+                return digest_of(text.encode())[-_DIGITS:]
+
+        place_in_file = f"{one.first}-{one.last}".encode()
+        return str(self._answers.ask(_QUESTION, [file, place_in_file], digest))
+
+    def mentions(self, module: str, name: str) -> bool:
+        """Whether the code of a module of vLLM has a word."""
+        path = self._part.path(module)
+        return path is not None and path in self._tree.holding(name.encode())
+
+    def sets_somewhere(self, name: str) -> bool:
+        """Whether code of vLLM sets an attribute of this name on anything."""
+        word = re.escape(name)
+        pattern = re.compile(
+            rf"\.{word}\s*(?::[^=\n]+)?(?:=[^=]|[-+*/|&]=)|setattr\(\s*[\w.]+,\s*[\"']{word}[\"']"
+        )
+        return any(pattern.search(text) for text in self._texts(name))
+
+    def sets_on_module(self, dotted: str) -> bool:
+        """Whether code of vLLM sets a name on a module that has no such name itself."""
+        module, _, name = dotted.rpartition(".")
+        word, last = re.escape(name), re.escape(module.rpartition(".")[2])
+        pattern = re.compile(
+            rf"\b{last}\.{word}\s*=[^=]|setattr\([^)]*[\"']{word}[\"']"
+        )
+        return any(pattern.search(text) for text in self._texts(name))
+
+    def _texts(self, name: str) -> Iterable[str]:
+        for path in sorted(self._tree.holding(name.encode())):
+            yield self._tree.package_files[path].decode(errors="replace")
+
+    def has_text(self, text: str) -> bool:
+        return bool(self._tree.containing(text.encode()))
+
+    def moved(self, name: str) -> str:
+        """Return where vLLM defines a function or a class of this name, if that is clear."""
+        places = []
+        definition = re.compile(rf"^\s*(?:async\s+def|def|class)\s+{re.escape(name)}\b".encode(), re.M)
+        for path in sorted(self._tree.holding(name.encode())):
+            if not definition.search(self._tree.package_files[path]):
+                continue
+            module = path.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
+            outline = self._part.outline(module)
+            for one in outline.names.get(name, ()) if outline else ():
+                if isinstance(one, Function | Class):
+                    places.append(f"{module}.{name} ({path}:{one.first})")
+                    break
+        return "; ".join(places) if len(places) <= _MOST_MOVES else ""
+
+    def operator(self, name: str) -> Fact:
+        """Return whether vLLM defines an operator such as `_C.silu_and_mul`."""
+        namespace, _, last = name.partition(".")
+        if last in self.own_operators:
+            return Fact("own")
+        word = re.escape(last)
+        text = "\n".join(self._texts(last))
+        registered = rf"[\"'](?:{re.escape(namespace)}::)?{word}(?:\(|[\"'])"
+        if re.search(registered, text) or re.search(rf"\bdef {word}\(", text):
+            return Fact("here", what="operator")
+        native = self._built.native_text
+        if native is None:
+            return Fact("unknown", "operators are compiled, and this vLLM is built")
+        if last in self._registered:
+            return Fact("here", what="operator")
+        if last in native or last in text:
+            return Fact("unknown", f"the sources have the name {last}, and no definition")
+        return Fact("gone", f"no source of vLLM defines {name}")
+
+    @cached_property
+    def _registered(self) -> frozenset[str]:
+        return frozenset(_REGISTERED.findall(self._built.native_text or ""))
+
+    def runs(self, guards: Iterable[Guard]) -> bool | None:
+        """Return whether code under some conditions runs with this release."""
+        results = [self._holds(guard) for guard in guards]
+        if False in results:
+            return False
+        return None if None in results else True
+
+    def _holds(self, guard: Guard) -> bool | None:
+        result: bool | None = None
+        match guard.kind:
+            case "typing":
+                result = False
+            case "try":
+                result = True
+            case "version":
+                result = self._compares(guard)
+            case "has":
+                answer = self.evaluate(guard.refs[0].attribute(guard.names[0])).answer
+                known = {Here: True, Outside: True, InModule: True, Gone: False}
+                result = known.get(type(answer))
+            case "handler":
+                answers = [self.evaluate(ref).answer for ref in guard.refs]
+                if any(isinstance(one, Gone) for one in answers):
+                    result = True
+                elif answers and all(isinstance(one, Here | InModule) for one in answers):
+                    result = False
+            case "if":
+                pass
+        return result if result is None or not guard.is_not else not result
+
+    def _compares(self, guard: Guard) -> bool | None:
+        version = read_version(self.version or "")
+        if version is None:
+            return None
+        return bool(_OPERATORS[guard.comparison](version, Version(guard.version)))
+
+
+def own_part(target: Target) -> Part:
+    """Return the modules of a target."""
+    return Part(target.modules, lambda path: read_outline(target.files[path]), None)

@@ -1,0 +1,162 @@
+"""What the facts of an item in several releases mean for the target."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+from vpatch.commands.compat.surface.guards import IMPORT_ERRORS
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from vpatch.commands.compat.judgement.facts import Fact
+    from vpatch.commands.compat.surface.items import Item, Spot
+
+State = Literal["holds", "gone", "changed", "look again", "unknown", "not run"]
+STATES: tuple[State, ...] = ("holds", "gone", "changed", "look again", "unknown", "not run")
+BREAKS: frozenset[State] = frozenset(["gone", "changed"])
+# These may be something else than they seem to be, so some release must have them.
+_NEED_EVIDENCE = frozenset(["field", "override", "call"])
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What a release means for an item; `why` is a clause.
+
+    `where` is the place in vLLM, `moved` where a name that is gone is now.
+    """
+
+    state: State
+    why: str = ""
+    where: str = ""
+    moved: str = ""
+
+
+@dataclass(frozen=True)
+class JudgedItem:
+    """An item with its verdicts, by releases, and all of its places in the target."""
+
+    item: Item
+    spots: tuple[Spot, ...]
+    verdicts: Mapping[str, Verdict]
+
+
+def judge(
+    item: Item, spots: Sequence[Spot], facts: Mapping[str, Fact], base: str | None
+) -> JudgedItem | None:
+    """Return the verdicts on an item; None if it is not about vLLM, or nobody can tell at all.
+
+    `base` is the release that the others are compared with.
+    """
+    counting = [fact for fact in facts.values() if fact.presence != "own"]
+    is_there = any(fact.presence == "here" for fact in counting)
+    needs_evidence = item.is_soft or item.kind in _NEED_EVIDENCE or any(f.of_class for f in counting)
+    if not counting or (needs_evidence and not is_there):
+        return None
+    # What vpatch can read in no release says nothing.
+    is_unknown = all(fact.presence in {"unknown", "lost"} for fact in counting)
+    if is_unknown and item.kind not in {"import", "subclass"}:
+        return None
+    before = facts.get(base) if base else None
+    verdicts = {
+        release: _verdict(item, fact, None if release == base else before, has_base=bool(base))
+        for release, fact in facts.items()
+    }
+    return JudgedItem(item, tuple(spots), verdicts)
+
+
+def _verdict(item: Item, fact: Fact, before: Fact | None, *, has_base: bool) -> Verdict:
+    verdict = _running(item, fact, before, has_base=has_base)
+    if fact.runs is False:
+        names = ", ".join(guard.text or guard.kind for guard in item.guards)
+        return Verdict("not run", f"this branch does not run ({names})", fact.where)
+    if verdict.state == "gone" and _is_caught(item):
+        if before is not None and before.presence == "gone":
+            return Verdict("holds", f"{verdict.why}; the code catches that", "", verdict.moved)
+        return Verdict("look again", f"{verdict.why}; the code catches that", "", verdict.moved)
+    return verdict
+
+
+def _is_caught(item: Item) -> bool:
+    names = {name for guard in item.guards if guard.kind == "try" for name in guard.names}
+    if item.kind == "import":
+        return bool(names & IMPORT_ERRORS)
+    return bool(names & {"AttributeError", "Exception", "BaseException", ""})
+
+
+def _running(item: Item, fact: Fact, before: Fact | None, *, has_base: bool) -> Verdict:
+    match fact.presence:
+        case "own":
+            return Verdict("holds", "the target has it itself")
+        case "unknown":
+            return Verdict("unknown", fact.why, fact.where)
+        case "lost":
+            return Verdict("unknown", f"what it is reached through is gone: {fact.why}")
+        case "gone":
+            return Verdict("gone", fact.why, fact.where, fact.moved)
+        case "here":
+            return _there(item, fact, before, has_base=has_base)
+
+
+def _there(item: Item, fact: Fact, before: Fact | None, *, has_base: bool) -> Verdict:
+    if item.kind == "subclass" and fact.what not in {"class", "outside", ""}:
+        return Verdict("changed", f"it is a {fact.what}, and no class", fact.where)
+    if before is None or before.presence != "here":
+        return _without_base(item, fact, before, has_base=has_base)
+    fresh = [one for one in fact.problems if one not in before.problems]
+    if fresh:
+        state: State = "look again" if fact.what == "unchecked" else "changed"
+        return Verdict(state, "; ".join(_said(item, one) for one in fresh), fact.where)
+    if item.kind == "call" and fact.problems:
+        return Verdict("unknown", f"the same in the release it is for: {fact.problems[0]}", fact.where)
+    if fact.what != before.what and _differs(fact.what, before.what):
+        state = "look again" if "value" in {fact.what, before.what} else "changed"
+        return Verdict(state, f"it was a {before.what}, and is a {fact.what}", fact.where)
+    for changed, why in (
+        (fact.body != before.body, "its body changed"),
+        (fact.bases != before.bases, _bases(before, fact)),
+        (_defaults(before, fact) != "", _defaults(before, fact)),
+    ):
+        if changed:
+            return Verdict("look again", why, fact.where)
+    return Verdict("holds", "", fact.where)
+
+
+def _without_base(item: Item, fact: Fact, before: Fact | None, *, has_base: bool) -> Verdict:
+    """Return the verdict on what is there, where there is nothing to compare it with."""
+    if item.kind == "override" and before is not None and before.presence == "gone":
+        return Verdict("look again", "vLLM's class has one of that name now", fact.where)
+    if fact.problems:
+        text = "; ".join(_said(item, one) for one in fact.problems)
+        # In the release that it is for, the target may well know what it does.
+        if has_base or item.kind in {"override", "patch", "abstract"}:
+            return Verdict("holds", f"as it is meant to be, or so it seems: {text}", fact.where)
+        return Verdict("changed", text, fact.where)
+    return Verdict("holds", fact.why, fact.where)
+
+
+def _said(item: Item, problem: str) -> str:
+    return f"yours {problem}" if item.kind in {"override", "patch", "abstract"} else problem
+
+
+def _differs(one: str, other: str) -> bool:
+    """Whether two kinds of thing are not the same to those who use them."""
+    return bool(one and other) and "outside" not in {one, other} and "unchecked" not in {one, other}
+
+
+def _bases(before: Fact, after: Fact) -> str:
+    def names(fact: Fact) -> str:
+        return ", ".join(base.rpartition(".")[2] for base in fact.bases) or "none"
+
+    return f"its bases changed: {names(before)} -> {names(after)}"
+
+
+def _defaults(before: Fact, after: Fact) -> str:
+    """Say which default of a parameter that the call leaves out is another one."""
+    changed = [
+        f"the default of {name} changed: {before.defaults[name]} -> {default}"
+        for name, default in after.defaults.items()
+        if before.defaults.get(name, default) != default
+    ]
+    return "; ".join(changed)

@@ -1,0 +1,1 @@
+"""The result as text, Markdown and SARIF."""

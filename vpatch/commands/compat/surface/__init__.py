@@ -1,0 +1,1 @@
+"""What a target takes from vLLM: each item, with its place."""

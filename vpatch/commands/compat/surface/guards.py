@@ -1,0 +1,112 @@
+"""Conditions in the target's code that depend on the release of vLLM."""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from packaging.version import InvalidVersion, Version
+
+from vpatch.commands.compat.code.expressions import dotted, is_type_checking, text_of
+from vpatch.commands.compat.surface.items import Guard
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from vpatch.commands.compat.surface.items import Ref
+
+    Meaning = Callable[[ast.expr], Ref | None]
+
+_COMPARISONS: dict[type[ast.cmpop], str] = {
+    ast.Eq: "==",
+    ast.NotEq: "!=",
+    ast.Lt: "<",
+    ast.LtE: "<=",
+    ast.Gt: ">",
+    ast.GtE: ">=",
+}
+_TURNED = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
+# What such a function is called: `vllm_version_is("0.23.0")`.
+_EQUAL = ("vllm_version_is", "is_vllm_version")
+_AT_LEAST = ("vllm_version_at_least", "vllm_version_ge", "is_vllm_version_at_least")
+_SHOWN = 60
+IMPORT_ERRORS = frozenset(["ImportError", "Exception", "BaseException", ""])
+
+
+def guard_of(test: ast.expr, meaning: Meaning) -> Guard:
+    """Return what the body of an `if` depends on."""
+    if is_type_checking(test):
+        return Guard("typing")
+    match test:
+        case ast.UnaryOp(op=ast.Not(), operand=operand):
+            inner = guard_of(operand, meaning)
+            return replace(inner, is_not=not inner.is_not)
+        case ast.Call(func=ast.Name(id="hasattr"), args=[owner, ast.Constant(value=str(name))]):
+            ref = meaning(owner)
+            if ref is not None:
+                return Guard("has", text_of(test)[:_SHOWN], refs=(ref,), names=(name,))
+        case ast.Call(func=func, args=[ast.Constant(value=str(text))]):
+            name = (dotted(func) or "").rpartition(".")[2]
+            comparison = "==" if name in _EQUAL else ">=" if name in _AT_LEAST else ""
+            if comparison and _is_version(text):
+                return Guard("version", comparison=comparison, version=text)
+        case ast.Compare(left=left, ops=[operator], comparators=[right]):
+            comparison = _COMPARISONS.get(type(operator), "")
+            for one, other, sign in (
+                (left, right, comparison),
+                (right, left, _TURNED.get(comparison, comparison)),
+            ):
+                version = _version_in(other)
+                if sign and version and _is_of_vllm(one):
+                    return Guard("version", comparison=sign, version=version)
+        case _:
+            pass
+    return Guard("if", text_of(test)[:_SHOWN])
+
+
+def _is_version(text: str) -> bool:
+    try:
+        Version(text)
+    except InvalidVersion:
+        return False
+    return True
+
+
+def _version_in(node: ast.expr) -> str | None:
+    """Return the version that `Version("0.23")` or a plain text names."""
+    match node:
+        case ast.Call(func=func, args=[ast.Constant(value=str(text))]) if (
+            (dotted(func) or "").rpartition(".")[2] in {"Version", "parse"} and _is_version(text)
+        ):
+            return text
+        case _:
+            return None
+
+
+def _is_of_vllm(node: ast.expr) -> bool:
+    """Whether an expression is the version of vLLM, such as `Version(vllm.__version__)`."""
+    if isinstance(node, ast.Call) and len(node.args) == 1:
+        node = node.args[0]
+    name = dotted(node) or ""
+    return name in {"vllm.__version__", "vllm.version.__version__", "vllm_version", "VLLM_VERSION"}
+
+
+def caught(handlers: Iterable[ast.ExceptHandler]) -> tuple[str, ...]:
+    """Return the exceptions that some handlers catch, without those that only raise again."""
+    names: list[str] = []
+    for handler in handlers:
+        if len(handler.body) == 1 and isinstance(handler.body[0], ast.Raise):
+            continue
+        kinds = handler.type.elts if isinstance(handler.type, ast.Tuple) else [handler.type]
+        names += [(dotted(one) or "?").rpartition(".")[2] if one else "" for one in kinds]
+    return tuple(dict.fromkeys(names))
+
+
+def suppressed(node: ast.With | ast.AsyncWith) -> tuple[str, ...]:
+    """Return the exceptions that `with suppress(...)` catches."""
+    for one in node.items:
+        call = one.context_expr
+        if isinstance(call, ast.Call) and (dotted(call.func) or "").rpartition(".")[2] == "suppress":
+            return tuple((dotted(arg) or "?").rpartition(".")[2] for arg in call.args)
+    return ()

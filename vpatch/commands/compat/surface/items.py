@@ -1,0 +1,156 @@
+"""An item of the surface: what a target takes from vLLM, and where."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Literal, NamedTuple
+
+if TYPE_CHECKING:
+    from vpatch.commands.compat.code.outline import Function
+    from vpatch.commands.compat.code.signature import Call
+
+ItemKind = Literal[
+    "import",
+    "attribute",
+    "subclass",
+    "override",
+    "abstract",
+    "call",
+    "field",
+    "patch",
+    "operator",
+    "entry point",
+    "string",
+    "environment",
+]
+KINDS: tuple[ItemKind, ...] = (
+    "import",
+    "attribute",
+    "subclass",
+    "override",
+    "abstract",
+    "call",
+    "field",
+    "patch",
+    "operator",
+    "entry point",
+    "string",
+    "environment",
+)
+# Steps from what a reference begins with: what a call of it returns, and what its class inherits.
+CALLED = "()"
+ABOVE = "super()"
+
+
+class Ref(NamedTuple):
+    """A thing of vLLM: a dotted name, then steps, each a name, CALLED or ABOVE.
+
+    Of several dotted names it is the first one that a release has: those of `try` and `except`.
+    """
+
+    roots: tuple[str, ...]
+    steps: tuple[str, ...] = ()
+
+    def then(self, *steps: str) -> Ref:
+        return Ref(self.roots, self.steps + steps)
+
+    def attribute(self, name: str) -> Ref:
+        """Return what has a name in this: a longer dotted name as long as there are no steps."""
+        if self.steps:
+            return self.then(name)
+        return Ref(tuple(f"{root}.{name}" for root in self.roots))
+
+    @property
+    def text(self) -> str:
+        text = self.roots[0]
+        for step in self.steps:
+            text += {CALLED: "", ABOVE: " (inherited)"}.get(step, f".{step}")
+        return text
+
+
+@dataclass(frozen=True)
+class Guard:
+    """A condition under which an item runs.
+
+    - typing: only type checkers see it
+    - try: an error of it is caught; `names` are the exceptions
+    - handler: it runs if one of `refs` cannot be imported
+    - version: it runs if the version of vLLM compares so with `version`
+    - has: it runs if the first of `refs` has the attribute `names[0]`
+    - if: it runs under a condition that vpatch does not judge; `text` has it
+
+    `is_not` turns the condition around.
+    """
+
+    kind: Literal["typing", "try", "handler", "version", "has", "if"]
+    text: str = ""
+    refs: tuple[Ref, ...] = ()
+    names: tuple[str, ...] = ()
+    comparison: str = ""
+    version: str = ""
+    is_not: bool = False
+
+
+class Spot(NamedTuple):
+    """A place in the target: a path and a line, from 1."""
+
+    path: str
+    line: int
+
+    def __str__(self) -> str:
+        return f"{self.path}:{self.line}"
+
+
+@dataclass(frozen=True)
+class Item:
+    """What a target takes from vLLM.
+
+    `when` says whether that happens at import. `is_soft` items may be something else: a text that
+    looks like a module. They are judged only where some release has them. `bases` are the bases of
+    the class that an override is in; `own` is the target's function, or the name of it.
+    """
+
+    kind: ItemKind
+    name: str
+    spot: Spot
+    ref: Ref
+    guards: tuple[Guard, ...] = ()
+    when: Literal["import", "call"] = "import"
+    is_soft: bool = False
+    mode: Literal["read", "set"] = "read"
+    call: Call | None = None
+    bases: tuple[Ref, ...] = ()
+    own: Function | None = None
+    own_name: str = ""
+
+    @property
+    def key(self) -> tuple[object, ...]:
+        """What makes two items the same one, wherever they are."""
+        return (
+            *(self.kind, self.name, self.ref, self.guards, self.when, self.mode, self.call),
+            *(self.bases, self.own, self.own_name),
+        )
+
+
+@dataclass
+class Surface:
+    """All that a target takes from vLLM.
+
+    `places` are all places of an item. `unread` says of files why they cannot be read. `stores` are
+    the names of attributes that the target sets itself; `operators` are those that it registers.
+    `parents` are names of classes that other classes of the target inherit from.
+    """
+
+    places: dict[tuple[object, ...], list[Spot]] = field(default_factory=dict)
+    items: dict[tuple[object, ...], Item] = field(default_factory=dict)
+    unread: dict[str, str] = field(default_factory=dict)
+    stores: set[str] = field(default_factory=set)
+    operators: set[str] = field(default_factory=set)
+    parents: set[str] = field(default_factory=set)
+    files: int = 0
+
+    def add(self, item: Item) -> None:
+        self.items.setdefault(item.key, item)
+        spots = self.places.setdefault(item.key, [])
+        if item.spot not in spots:
+            spots.append(item.spot)

@@ -1,0 +1,247 @@
+"""Read a target: its Python files, its entry points, and the releases of vLLM that it declares."""
+
+from __future__ import annotations
+
+import configparser
+import os
+import tomllib
+from contextlib import suppress
+from dataclasses import dataclass
+from email.parser import BytesHeaderParser
+from fnmatch import fnmatch
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from packaging.requirements import InvalidRequirement, Requirement
+from packaging.utils import canonicalize_name
+
+from vpatch.commands.compat.code.part import modules_of
+from vpatch.commands.compat.code.read import LARGEST
+from vpatch.errors import UsageError
+from vpatch.source.spec import EnvironmentSpec, WheelSpec, parse_tree
+from vpatch.source.wheel.names import parse_wheel_name
+from vpatch.util.home import expanded
+from vpatch.util.untrusted import is_path, read_file
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+
+    from packaging.specifiers import SpecifierSet
+
+    from vpatch.source.spec import TreeSpec
+    from vpatch.workspace.context import Context
+
+_ASIDE = frozenset(["tests", "test", "benchmarks", "benchmark", "examples", "docs", "build", "dist"])
+_NO_SOURCE = frozenset(["__pycache__", "node_modules", "site-packages"])
+_METADATA = ("PKG-INFO", "METADATA", "entry_points.txt", "pyproject.toml")
+_GROUP = "vllm."
+# vllm-ascend has 700.
+MOST_FILES = 20_000
+
+
+@dataclass(frozen=True)
+class Target:
+    """Code outside vLLM. `links` are paths of links, which vpatch does not follow."""
+
+    name: str
+    version: str | None
+    files: Mapping[str, bytes]
+    modules: Mapping[str, str]
+    entry_points: tuple[tuple[str, str, tuple[str, int]], ...]
+    requires: SpecifierSet | None
+    links: tuple[str, ...] = ()
+
+
+def read_target(context: Context, text: str) -> Target:
+    """Read the target that the user names.
+
+    Raises:
+        UsageError: there is no such target, or it has no Python file.
+    """
+    path = expanded(text) if is_path(text) else None
+    if path is not None and path.is_dir():
+        return _of_folder(path, text)
+    if path is not None and path.is_file() and path.suffix == ".py":
+        return _of_file(path, text)
+    if path is not None and path.is_file() and path.suffix == ".whl":
+        name = canonicalize_name(parse_wheel_name(path.name).distribution)
+        return _of_tree(context, WheelSpec(name, text), text)
+    if "=" not in text:
+        raise UsageError(
+            "this is no folder, no wheel, no Python file, and no NAME==VERSION",
+            where=text[:80],
+            hint="write for instance ./my-plugin, vllm-ascend==0.23.0 or my-plugin=env:PYTHON",
+            code="compat.wrong-target",
+        )
+    return _of_tree(context, parse_tree(text), text)
+
+
+def _of_tree(context: Context, spec: TreeSpec, shown: str) -> Target:
+    with context.tree(spec) as tree:
+        paths = tree.paths()
+        name, version = tree.pin.tree, tree.pin.version
+        if isinstance(spec, EnvironmentSpec) and not paths:
+            raise _no_python(shown)
+        return _target(name, version, paths, tree.read, shown, tuple(sorted(tree.links)))
+
+
+def _of_folder(folder: Path, shown: str) -> Target:
+    links: list[str] = []
+    paths = list(_paths_in(folder, links, shown))
+    return _target(
+        folder.resolve().name, None, paths, lambda p: _bytes_of(folder / p), shown, tuple(links)
+    )
+
+
+def _of_file(path: Path, shown: str) -> Target:
+    name = path.name
+    return Target(
+        name, None, {name: _bytes_of(path)}, {path.stem: name}, (), None
+    ) if path.stem.isidentifier() else Target(
+        name, None, {name: _bytes_of(path)}, {"module": name}, (), None
+    )
+
+
+def _bytes_of(path: Path) -> bytes:
+    try:
+        # One byte more than is read: `parse` says that it is too large.
+        return read_file(path, LARGEST + 1)
+    except OSError:
+        return b" " * (LARGEST + 1)
+
+
+def _paths_in(folder: Path, links: list[str], shown: str) -> Iterator[str]:
+    count = 0
+    for parent, folders, names in os.walk(folder):
+        below = Path(parent)
+        kept = []
+        for name in sorted(folders):
+            if (below / name).is_symlink():
+                links.append(str((below / name).relative_to(folder)))
+            elif not name.startswith(".") and name not in _NO_SOURCE:
+                if not (below / name / "pyvenv.cfg").is_file():
+                    kept.append(name)
+        folders[:] = kept
+        for name in sorted(names):
+            relative = str((below / name).relative_to(folder))
+            if (below / name).is_symlink():
+                links.append(relative)
+            elif name.endswith(".py") or name in _METADATA:
+                count += 1
+                yield relative
+        if count > MOST_FILES:
+            raise UsageError(
+                f"has more than {MOST_FILES} Python files",
+                where=shown,
+                hint="name the folder of the package",
+                code="compat.too-many-files",
+            )
+
+
+def _target(
+    name: str,
+    version: str | None,
+    paths: Sequence[str],
+    read: Callable[[str], bytes],
+    shown: str,
+    links: tuple[str, ...],
+) -> Target:
+    modules = _packages(paths)
+    if not modules:
+        raise _no_python(shown)
+    files = {path: read(path) for path in modules.values()}
+    metadata = _Metadata(paths, read)
+    return Target(
+        metadata.name or name,
+        version or metadata.version,
+        files,
+        modules,
+        tuple(metadata.entry_points()),
+        metadata.requires(),
+        links,
+    )
+
+
+def _no_python(shown: str) -> UsageError:
+    return UsageError(
+        "has no Python file that vpatch can read",
+        where=shown,
+        hint="name a folder with a package, a wheel, or a .py file",
+        code="compat.no-python",
+    )
+
+
+def _packages(paths: Iterable[str]) -> dict[str, str]:
+    """Return the modules of a target: those of its packages; without one, all there are."""
+    python = [path for path in paths if path.endswith(".py")]
+    tops = {path.partition("/")[0] for path in python if path.count("/") == 1 and path.endswith("/__init__.py")}
+    inner = {path.split("/")[1] for path in python if path.startswith("src/") and path.count("/") == 2 and path.endswith("/__init__.py")}
+    if inner:
+        return modules_of([p for p in python if p.split("/")[1:2][0] in inner], "src/")
+    tops -= _ASIDE
+    if tops:
+        return modules_of([path for path in python if path.partition("/")[0] in tops])
+    modules = modules_of([path for path in python if path.partition("/")[0] not in _ASIDE])
+    return modules or modules_of(python)
+
+
+class _Metadata:
+    """What the metadata of a distribution or of a project says."""
+
+    def __init__(self, paths: Sequence[str], read: Callable[[str], bytes]) -> None:
+        self._paths = paths
+        self._read = read
+        file = self._first("PKG-INFO") or self._first("*.dist-info/METADATA")
+        self._head = BytesHeaderParser().parsebytes(read(file)) if file else None
+        self._project: dict[str, Any] = {}
+        if "pyproject.toml" in paths:
+            with suppress(tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError):
+                project = tomllib.loads(read("pyproject.toml").decode()).get("project")
+                self._project = project if isinstance(project, dict) else {}
+
+    def _first(self, pattern: str) -> str | None:
+        return next((path for path in self._paths if fnmatch(path, pattern)), None)
+
+    @property
+    def name(self) -> str | None:
+        named = self._head["Name"] if self._head else self._project.get("name")
+        return canonicalize_name(named) if isinstance(named, str) else None
+
+    @property
+    def version(self) -> str | None:
+        version = self._head["Version"] if self._head else self._project.get("version")
+        return version if isinstance(version, str) else None
+
+    def requires(self) -> SpecifierSet | None:
+        """Return what the target requires of vLLM; None if it names no version."""
+        texts: list[Any] = list((self._head.get_all("Requires-Dist") if self._head else None) or ())
+        dependencies = self._project.get("dependencies", [])
+        texts += dependencies if isinstance(dependencies, list) and not texts else []
+        for text in texts:
+            with suppress(InvalidRequirement, TypeError):
+                one = Requirement(text)
+                if canonicalize_name(one.name) == "vllm" and one.specifier:
+                    return one.specifier
+        return None
+
+    def entry_points(self) -> Iterator[tuple[str, str, tuple[str, int]]]:
+        path = self._first("*.dist-info/entry_points.txt") or self._first("*.egg-info/entry_points.txt")
+        if path:
+            yield from self._listed(path)
+            return
+        groups = self._project.get("entry-points", {})
+        for group, names in groups.items() if isinstance(groups, dict) else ():
+            if group.startswith(_GROUP) and isinstance(names, dict):
+                yield from ((group, name, ("pyproject.toml", 1)) for name in names)
+
+    def _listed(self, path: str) -> Iterator[tuple[str, str, tuple[str, int]]]:
+        parser = configparser.ConfigParser(interpolation=None, delimiters=("=",))
+        parser.optionxform = str  # type: ignore[assignment,method-assign] # names keep their case
+        with suppress(configparser.Error, UnicodeDecodeError):
+            text = self._read(path).decode()
+            parser.read_string(text)
+            lines = text.splitlines()
+            for group in parser.sections():
+                for name in parser[group] if group.startswith(_GROUP) else ():
+                    line = next((n for n, one in enumerate(lines, 1) if one.startswith(name)), 1)
+                    yield group, name, (path, line)
