@@ -219,6 +219,12 @@ COMMANDS = {
         "Show what a new vLLM means for each patch.",
         results={"": "bump.output.BumpOutput"},
     ),
+    "compat": Command(
+        "watch",
+        "compat.command",
+        "Show whether code outside vLLM fits each release.",
+        results={"": "compat.output.CompatOutput"},
+    ),
     "audit": Command(
         "watch",
         "audit.command",

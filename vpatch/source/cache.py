@@ -58,6 +58,7 @@ KINDS = {
     "contents": "what is known of the contents of files",
     "github": "answers of GitHub, for --offline",
     "plans": "what patches were found to mean for a tree, and to make of it",
+    "compat": "which of what plugins take from vLLM holds in which release",
     "patches": "what was read of patches' declarations",
     "bytecode": "bytecode of what the commands of vpatch run import",
     "runs": "which vLLM an environment has, and which overlay belongs on it",

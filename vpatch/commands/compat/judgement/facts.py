@@ -213,7 +213,7 @@ def _override(release: Release, item: Item) -> Fact:
         return Fact("own")
     if why or any(release.mentions(p.module, name) for ln in lines for p in ln.places):
         return Fact("unknown", why or f"the base has the name {name} in its code")
-    return Fact("gone", f"no base of vLLM has {name}: nothing calls yours", of_class=True)
+    return Fact("gone", f"no base in vLLM has {name}, which yours would replace", of_class=True)
 
 
 def _abstract(release: Release, item: Item) -> Fact:
@@ -248,3 +248,21 @@ def _abstract(release: Release, item: Item) -> Fact:
     where = release.where(in_vllm[0])
     return Fact("here", where=where, problems=tuple(missing), what="" if is_checked else "unchecked")
 
+
+
+def definition_of(release: Release, item: Item) -> tuple[str, list[str]] | None:
+    """Return the place and the lines of what an item is about in vLLM."""
+    place: Place | None = None
+    if item.kind == "override":
+        places = (p for line in _lines(release, item)[0] for p in line.places)
+        members = (own_member(p, item.own_name) for p in places if not release.is_own(p))
+        place = next((one.place for one in members if isinstance(one, Here)), None)
+    elif item.kind != "abstract":
+        answer = release.evaluate(item.ref).answer
+        place = answer.place if isinstance(answer, Here) else None
+    if place is None or release.is_own(place):
+        return None
+    if item.kind == "call" and isinstance(place.binding, Class):
+        member = member_in(line_of(release.code, place), "__init__", place)
+        place = member.place if isinstance(member, Here) else place
+    return release.where(place), release.lines(place)

@@ -59,6 +59,7 @@ class Release:
         self._answers = answers
         self._own_roots = own.roots
         self.version = tree.pin.version
+        self.digest = tree.pin.digest
         self.code = Codebase([self._part, own])
         self.own_stores = surface.stores
         self.own_operators = surface.operators
@@ -198,8 +199,6 @@ class Release:
                     result = True
                 elif answers and all(isinstance(one, Here | InModule) for one in answers):
                     result = False
-            case "if":
-                pass
         return result if result is None or not guard.is_not else not result
 
     def _compares(self, guard: Guard) -> bool | None:

@@ -34,14 +34,14 @@ _SHOWN = 60
 IMPORT_ERRORS = frozenset(["ImportError", "Exception", "BaseException", ""])
 
 
-def guard_of(test: ast.expr, meaning: Meaning) -> Guard:
-    """Return what the body of an `if` depends on."""
+def guard_of(test: ast.expr, meaning: Meaning) -> Guard | None:
+    """Return what the body of an `if` depends on; None if vpatch cannot judge that."""
     if is_type_checking(test):
         return Guard("typing")
     match test:
         case ast.UnaryOp(op=ast.Not(), operand=operand):
             inner = guard_of(operand, meaning)
-            return replace(inner, is_not=not inner.is_not)
+            return None if inner is None else opposite(inner)
         case ast.Call(func=ast.Name(id="hasattr"), args=[owner, ast.Constant(value=str(name))]):
             ref = meaning(owner)
             if ref is not None:
@@ -62,7 +62,11 @@ def guard_of(test: ast.expr, meaning: Meaning) -> Guard:
                     return Guard("version", comparison=sign, version=version)
         case _:
             pass
-    return Guard("if", text_of(test)[:_SHOWN])
+    return None
+
+
+def opposite(guard: Guard) -> Guard:
+    return replace(guard, is_not=not guard.is_not)
 
 
 def _is_version(text: str) -> bool:

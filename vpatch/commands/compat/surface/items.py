@@ -77,18 +77,33 @@ class Guard:
     - handler: it runs if one of `refs` cannot be imported
     - version: it runs if the version of vLLM compares so with `version`
     - has: it runs if the first of `refs` has the attribute `names[0]`
-    - if: it runs under a condition that vpatch does not judge; `text` has it
 
     `is_not` turns the condition around.
     """
 
-    kind: Literal["typing", "try", "handler", "version", "has", "if"]
+    kind: Literal["typing", "try", "handler", "version", "has"]
     text: str = ""
     refs: tuple[Ref, ...] = ()
     names: tuple[str, ...] = ()
     comparison: str = ""
     version: str = ""
     is_not: bool = False
+
+    @property
+    def said(self) -> str:
+        """The condition in words."""
+        negation = "not " if self.is_not else ""
+        match self.kind:
+            case "typing":
+                return "outside type checking" if self.is_not else "for type checkers"
+            case "try":
+                return f"in a try with {', '.join(name or 'any error' for name in self.names)}"
+            case "handler":
+                return "where an import before it fails"
+            case "version":
+                return f"{negation}vLLM {self.comparison} {self.version}"
+            case "has":
+                return f"{negation}{self.text}"
 
 
 class Spot(NamedTuple):
@@ -124,11 +139,17 @@ class Item:
     own_name: str = ""
 
     @property
+    def conditions(self) -> tuple[str, ...]:
+        """The conditions in words."""
+        return tuple(dict.fromkeys(guard.said for guard in self.guards))
+
+    @property
     def key(self) -> tuple[object, ...]:
         """What makes two items the same one, wherever they are."""
         return (
-            *(self.kind, self.name, self.ref, self.guards, self.when, self.mode, self.call),
+            *(self.kind, self.name, self.ref, self.guards, self.mode, self.call),
             *(self.bases, self.own, self.own_name),
+            self.kind == "import" and self.when,
         )
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Literal
 from vpatch.commands.compat.code.bind import function_of
 from vpatch.commands.compat.code.expressions import dotted
 from vpatch.commands.compat.code.signature import Call
-from vpatch.commands.compat.surface.guards import caught, guard_of, suppressed
+from vpatch.commands.compat.surface.guards import caught, guard_of, opposite, suppressed
 from vpatch.commands.compat.surface.items import CALLED, Guard, Item, ItemKind, Ref, Spot, Surface
 from vpatch.commands.compat.surface.names import (
     Scope,
@@ -82,7 +82,7 @@ class Walker(ast.NodeVisitor):
                 self.visit(value)
             if isinstance(node.op, ast.And):
                 guard = guard_of(value, self._scope.meaning)
-                guards += [guard] if guard.kind in {"has", "version"} else []
+                guards += [] if guard is None else [guard]
 
     def visit_Try(self, node: ast.Try) -> None:
         names = caught(node.handlers)
@@ -275,9 +275,9 @@ class Walker(ast.NodeVisitor):
     ) -> None:
         self.visit(test)
         guard = guard_of(test, self._scope.meaning)
-        with self._under(guard):
+        with self._under(*([] if guard is None else [guard])):
             self._visit_all(body)
-        with self._under(replace(guard, is_not=not guard.is_not)):
+        with self._under(*([] if guard is None else [opposite(guard)])):
             self._visit_all(orelse)
 
     def _visit_all(self, nodes: Iterable[ast.AST]) -> None:

@@ -1,0 +1,227 @@
+"""Judge what a target takes from vLLM, release by release."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from contextlib import ExitStack
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from vpatch.commands.compat.declared import Declared, declared_by
+from vpatch.commands.compat.difference import Difference, difference_of
+from vpatch.commands.compat.judgement.facts import fact_of
+from vpatch.commands.compat.judgement.release import Release, own_part
+from vpatch.commands.compat.judgement.verdict import judge
+from vpatch.commands.compat.result import (
+    CompatItem,
+    CompatRelease,
+    CompatResult,
+    result_of,
+    row_of,
+)
+from vpatch.commands.compat.surface.collect import surface_of
+from vpatch.commands.compat.target import read_target
+from vpatch.errors import MissingOptionError
+from vpatch.source.index import LATEST
+from vpatch.source.spec import PypiSpec, parse_vllm
+from vpatch.util.digest import digest_of_files
+from vpatch.util.own_code import code_digest
+from vpatch.util.record_store import RecordStore
+from vpatch.util.versions import read_version
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from packaging.version import Version
+
+    from vpatch.commands.compat.judgement.facts import Fact
+    from vpatch.commands.compat.surface.items import Surface
+    from vpatch.commands.compat.target import Target
+    from vpatch.source.tree import Pin
+    from vpatch.workspace.context import Context
+
+
+@dataclass(frozen=True)
+class CompatRequest:
+    """What to judge: a target, and releases as `--vllm` takes them.
+
+    Without `versions`, it is what the target declares and the latest release; `every` is all
+    releases. `supports` takes the place of what the target declares. `base` is the release that the
+    others are compared with.
+    """
+
+    target: str
+    versions: tuple[str, ...] = ()
+    every: bool = False
+    supports: str | None = None
+    base: str | None = None
+
+
+@dataclass(frozen=True)
+class _Asked:
+    """A release to judge; `label` is its version, or what the user wrote."""
+
+    label: str
+    text: str
+    pin: Pin | None
+
+
+def compat(context: Context, request: CompatRequest) -> CompatResult:
+    """Judge what a target takes from vLLM in some releases. Nothing of it is run.
+
+    Raises:
+        VpatchError: there is no such target, or a release cannot be read.
+    """
+    target = read_target(context, request.target)
+    known = context.releases()
+    declared = declared_by(target, request.supports, request.base, known)
+    asked = _asked(context, request, declared, known)
+    store = RecordStore(context.cache.answers("compat"))
+    key = _key(target, declared, asked)
+    if key is not None:
+        result = store.get(key, result_of)
+        if result is not None:
+            return result
+    result = _judged(context, target, declared, asked)
+    if key is not None:
+        store.put(key, row_of(result))
+    return result
+
+
+def compare(
+    context: Context, request: CompatRequest, before: str, after: str
+) -> tuple[CompatResult, tuple[Difference, ...]]:
+    """Judge two releases, and show how the definitions differ of what is new in the second one.
+
+    Raises:
+        VpatchError: there is no such target, or a release cannot be read.
+    """
+    target = read_target(context, request.target)
+    known = context.releases()
+    old, new = (_asked_for(context, one) for one in (before, after))
+    declared = declared_by(target, request.supports, old.label, known)
+    surface = surface_of(target, context.progress)
+    own = own_part(target)
+    with ExitStack() as stack:
+        releases = []
+        for one in (old, new):
+            tree = stack.enter_context(context.tree(parse_vllm(one.text)))
+            releases.append(Release(tree, target, own, surface, context.answers))
+        facts = [_facts(release, surface) for release in releases]
+        labels = (old.label, new.label)
+        digests = [release.digest for release in releases]
+        result = _result(target, surface, declared, labels, digests, facts)
+        context.answers.save()
+        differences = tuple(difference_of(*releases, surface, result, labels))
+    return result, differences
+
+
+def _judged(
+    context: Context, target: Target, declared: Declared, asked: Sequence[_Asked]
+) -> CompatResult:
+    surface = surface_of(target, context.progress)
+    own = own_part(target)
+    facts: list[list[Fact]] = []
+    digests: list[str] = []
+    task = context.progress.start("Judging releases", total=len(asked), unit="release")
+    for one in asked:
+        task.describe(one.label)
+        with context.tree(parse_vllm(one.text)) as tree:
+            release = Release(tree, target, own, surface, context.answers)
+            facts.append(_facts(release, surface))
+            digests.append(release.digest)
+        context.answers.save()
+        task.advance(1)
+    task.done()
+    labels = [one.label for one in asked]
+    return _result(target, surface, declared, labels, digests, facts)
+
+
+def _facts(release: Release, surface: Surface) -> list[Fact]:
+    return [fact_of(release, item) for item in surface.items.values()]
+
+
+def _result(
+    target: Target,
+    surface: Surface,
+    declared: Declared,
+    labels: Sequence[str],
+    digests: Sequence[str],
+    facts: Sequence[Sequence[Fact]],
+) -> CompatResult:
+    items: list[CompatItem] = []
+    unjudged = 0
+    base = declared.base if declared.base in labels else None
+    for number, (key, item) in enumerate(surface.items.items()):
+        of_item = {label: several[number] for label, several in zip(labels, facts, strict=True)}
+        judged = judge(item, surface.places[key], of_item, base)
+        if judged is None:
+            unjudged += any(fact.presence == "unknown" for fact in of_item.values())
+            continue
+        at_import = item.when == "import" and item.kind not in {"override", "abstract"}
+        items.append(
+            CompatItem(item.kind, item.name, judged.spots, item.conditions, at_import, judged.verdicts)
+        )
+    items.sort(key=lambda one: (one.spots[0], one.kind, one.name))
+    releases = tuple(
+        CompatRelease(label, digest, label in declared.releases)
+        for label, digest in zip(labels, digests, strict=True)
+    )
+    return CompatResult(
+        *(target.name, target.version, surface.files, surface.unread, target.links),
+        *(base, declared.reason, releases, tuple(items), unjudged),
+    )
+
+
+def _asked(
+    context: Context, request: CompatRequest, declared: Declared, known: Sequence[str]
+) -> list[_Asked]:
+    """Return the releases to judge, the oldest first, with the one to compare with."""
+    texts = list(request.versions)
+    if request.every:
+        texts = list(known)
+    elif not texts:
+        texts = [one for one in known if one in declared.releases]
+        if not texts and declared.base is None:
+            raise MissingOptionError(
+                f"{request.target} does not say which vLLM it is for",
+                hint="give --vllm 0.23,0.24, --all, or --supports '>=0.22'",
+            )
+        texts.append(LATEST)
+    if declared.base is not None:
+        texts.append(declared.base)
+    asked = {one.label: one for one in (_asked_for(context, text) for text in texts)}
+    return sorted(asked.values(), key=_order)
+
+
+def _order(one: _Asked) -> tuple[int, Version | None, str]:
+    version = read_version(one.label)
+    # What is no release comes last, in the order of its name.
+    return (1, None, one.label) if version is None else (0, version, "")
+
+
+def _asked_for(context: Context, text: str) -> _Asked:
+    spec = parse_vllm(text)
+    if not isinstance(spec, PypiSpec):
+        return _Asked(text, text, None)
+    pin = context.listed_pin(spec)
+    if pin is not None and pin.version:
+        return _Asked(pin.version, pin.version, pin)
+    with context.tree(spec) as tree:
+        return _Asked(tree.pin.version or text, text, tree.pin)
+
+
+def _key(target: Target, declared: Declared, asked: Sequence[_Asked]) -> str | None:
+    """Name all that a result follows from; None where only opening a tree tells what it is."""
+    if any(one.pin is None for one in asked):
+        return None
+    known = {
+        "code": code_digest(),
+        "target": [target.name, target.version, str(target.requires), list(target.links)],
+        "files": digest_of_files(target.files),
+        "entry points": target.entry_points,
+        "declared": [sorted(declared.releases), declared.base, declared.reason],
+        "releases": [[one.label, one.pin.tree, one.pin.digest] for one in asked if one.pin],
+    }
+    return hashlib.sha256(json.dumps(known).encode()).hexdigest()[:32]
