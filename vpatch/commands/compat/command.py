@@ -55,7 +55,9 @@ if TYPE_CHECKING:
     "[default: the first one that it declares]",
 )
 @click.option(
-    "--only-breaks", is_flag=True, help="List what is gone or changed, and not what to look at again."
+    "--only-breaks",
+    is_flag=True,
+    help="List what is gone or changed, and not what to look at again.",
 )
 @click.option(
     "--format",
@@ -145,7 +147,11 @@ def _print(
 
         click.echo(markdown(result, states, differences), nl=False)
     elif differences is not None:
-        shown = [one for one in differences if one.item.verdicts[result.releases[-1].label].state in states]
+        shown = [
+            one
+            for one in differences
+            if one.item.verdicts[result.releases[-1].label].state in states
+        ]
         for line in difference_lines(result, shown, line_width()):
             click.echo(line)
     else:

@@ -29,7 +29,9 @@ class Declared:
     reason: str
 
 
-def declared_by(target: Target, supports: str | None, base: str | None, known: Sequence[str]) -> Declared:
+def declared_by(
+    target: Target, supports: str | None, base: str | None, known: Sequence[str]
+) -> Declared:
     """Return what a target declares; `known` are the releases that the index has.
 
     Raises:

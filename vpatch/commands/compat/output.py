@@ -107,9 +107,7 @@ class CompatOutput(OutputModel):
     """The releases that the target fits, in one sentence."""
 
 
-def compat_output(
-    result: CompatResult, differences: Sequence[Difference] | None
-) -> CompatOutput:
+def compat_output(result: CompatResult, differences: Sequence[Difference] | None) -> CompatOutput:
     """Return the model of a result."""
     return CompatOutput(
         **{name: getattr(result, name) for name in _SAME},
@@ -121,4 +119,14 @@ def compat_output(
     )
 
 
-_SAME = ("target", "version", "files", "unread", "links", "base", "base_reason", "unjudged", "summary")
+_SAME = (
+    "target",
+    "version",
+    "files",
+    "unread",
+    "links",
+    "base",
+    "base_reason",
+    "unjudged",
+    "summary",
+)

@@ -87,7 +87,8 @@ class CompatResult:
             return "No release was judged."
         if not runs:
             least = min(labels, key=counts.__getitem__)
-            return f"Fits no release that was judged; fewest breaks in {least}: {_names(counts[least])}"
+            names = _names(counts[least])
+            return f"Fits no release that was judged; fewest breaks in {least}: {names}"
         run = next((one for one in runs if self.base in one), max(runs, key=len))
         fits = f"Fits {run[0]}" + (f" to {run[-1]}" if len(run) > 1 else "")
         later = labels[labels.index(run[-1]) + 1 :]

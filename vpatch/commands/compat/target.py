@@ -31,10 +31,14 @@ if TYPE_CHECKING:
     from vpatch.source.spec import TreeSpec
     from vpatch.workspace.context import Context
 
-_ASIDE = frozenset(["tests", "test", "benchmarks", "benchmark", "examples", "docs", "build", "dist"])
+_ASIDE = frozenset(
+    ["tests", "test", "benchmarks", "benchmark", "examples", "docs", "build", "dist"]
+)
 _NO_SOURCE = frozenset(["__pycache__", "node_modules", "site-packages"])
 _METADATA = ("PKG-INFO", "METADATA", "entry_points.txt", "pyproject.toml")
 _GROUP = "vllm."
+# The parts of `src/package/__init__.py`.
+_BELOW_SRC = 3
 # vllm-ascend has 700.
 MOST_FILES = 20_000
 
@@ -62,7 +66,7 @@ def read_target(context: Context, text: str) -> Target:
     if path is not None and path.is_dir():
         return _of_folder(path, text)
     if path is not None and path.is_file() and path.suffix == ".py":
-        return _of_file(path, text)
+        return _of_file(path)
     if path is not None and path.is_file() and path.suffix == ".whl":
         name = canonicalize_name(parse_wheel_name(path.name).distribution)
         return _of_tree(context, WheelSpec(name, text), text)
@@ -93,13 +97,10 @@ def _of_folder(folder: Path, shown: str) -> Target:
     )
 
 
-def _of_file(path: Path, shown: str) -> Target:
+def _of_file(path: Path) -> Target:
     name = path.name
-    return Target(
-        name, None, {name: _bytes_of(path)}, {path.stem: name}, (), None
-    ) if path.stem.isidentifier() else Target(
-        name, None, {name: _bytes_of(path)}, {"module": name}, (), None
-    )
+    module = path.stem if path.stem.isidentifier() else "module"
+    return Target(name, None, {name: _bytes_of(path)}, {module: name}, (), None)
 
 
 def _bytes_of(path: Path) -> bytes:
@@ -114,14 +115,13 @@ def _paths_in(folder: Path, links: list[str], shown: str) -> Iterator[str]:
     count = 0
     for parent, folders, names in os.walk(folder):
         below = Path(parent)
-        kept = []
+        source: list[str] = []
         for name in sorted(folders):
             if (below / name).is_symlink():
                 links.append(str((below / name).relative_to(folder)))
-            elif not name.startswith(".") and name not in _NO_SOURCE:
-                if not (below / name / "pyvenv.cfg").is_file():
-                    kept.append(name)
-        folders[:] = kept
+            elif not (name.startswith(".") or (below / name / "pyvenv.cfg").is_file()):
+                source += [] if name in _NO_SOURCE else [name]
+        folders[:] = source
         for name in sorted(names):
             relative = str((below / name).relative_to(folder))
             if (below / name).is_symlink():
@@ -174,8 +174,9 @@ def _no_python(shown: str) -> UsageError:
 def _packages(paths: Iterable[str]) -> dict[str, str]:
     """Return the modules of a target: those of its packages; without one, all there are."""
     python = [path for path in paths if path.endswith(".py")]
-    tops = {path.partition("/")[0] for path in python if path.count("/") == 1 and path.endswith("/__init__.py")}
-    inner = {path.split("/")[1] for path in python if path.startswith("src/") and path.count("/") == 2 and path.endswith("/__init__.py")}
+    inits = [path.split("/") for path in python if path.endswith("/__init__.py")]
+    inner = {src[1] for src in inits if src[0] == "src" and len(src) == _BELOW_SRC}
+    tops = {top[0] for top in inits if len(top) == _BELOW_SRC - 1}
     if inner:
         return modules_of([p for p in python if p.split("/")[1:2][0] in inner], "src/")
     tops -= _ASIDE
@@ -225,7 +226,9 @@ class _Metadata:
         return None
 
     def entry_points(self) -> Iterator[tuple[str, str, tuple[str, int]]]:
-        path = self._first("*.dist-info/entry_points.txt") or self._first("*.egg-info/entry_points.txt")
+        path = self._first("*.dist-info/entry_points.txt") or self._first(
+            "*.egg-info/entry_points.txt"
+        )
         if path:
             yield from self._listed(path)
             return

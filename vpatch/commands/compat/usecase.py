@@ -107,13 +107,13 @@ def compare(
         releases = []
         for one in (old, new):
             tree = stack.enter_context(context.tree(parse_vllm(one.text)))
-            releases.append(Release(tree, target, own, surface, context.answers))
+            releases.append(Release(tree, own, surface, context.answers))
         facts = [_facts(release, surface) for release in releases]
         labels = (old.label, new.label)
         digests = [release.digest for release in releases]
         result = _result(target, surface, declared, labels, digests, facts)
         context.answers.save()
-        differences = tuple(difference_of(*releases, surface, result, labels))
+        differences = tuple(difference_of(releases[0], releases[1], surface, result, labels))
     return result, differences
 
 
@@ -128,7 +128,7 @@ def _judged(
     for one in asked:
         task.describe(one.label)
         with context.tree(parse_vllm(one.text)) as tree:
-            release = Release(tree, target, own, surface, context.answers)
+            release = Release(tree, own, surface, context.answers)
             facts.append(_facts(release, surface))
             digests.append(release.digest)
         context.answers.save()
@@ -161,7 +161,9 @@ def _result(
             continue
         at_import = item.when == "import" and item.kind not in {"override", "abstract"}
         items.append(
-            CompatItem(item.kind, item.name, judged.spots, item.conditions, at_import, judged.verdicts)
+            CompatItem(
+                item.kind, item.name, judged.spots, item.conditions, at_import, judged.verdicts
+            )
         )
     items.sort(key=lambda one: (one.spots[0], one.kind, one.name))
     releases = tuple(

@@ -6,6 +6,7 @@ import ast
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from vpatch.commands.compat.code.attributes import methods_of, set_attributes
 from vpatch.commands.compat.code.expressions import (
     base_name,
     class_named,
@@ -27,6 +28,7 @@ from vpatch.commands.compat.code.outline import (
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
+
 
 @dataclass
 class Block:
@@ -64,7 +66,7 @@ def block_of(body: Iterable[ast.stmt]) -> Block:
     return block
 
 
-def _bind_statement(block: Block, node: ast.stmt) -> None:
+def _bind_statement(block: Block, node: ast.stmt) -> None:  # noqa: C901, PLR0912 - one case for each form
     match node:
         case ast.FunctionDef() | ast.AsyncFunctionDef():
             block.bind(node.name, function_of(node))
@@ -142,12 +144,9 @@ def _bind_try(block: Block, node: ast.Try | ast.TryStar) -> None:
 
 
 def _bind_assignment(block: Block, node: ast.Assign | ast.AnnAssign | ast.AugAssign) -> None:
-    if isinstance(node, ast.Assign):
-        targets, value, kind = node.targets, node.value, None
-    elif isinstance(node, ast.AnnAssign):
-        targets, value, kind = [node.target], node.value, class_named(node.annotation)
-    else:
-        targets, value, kind = [node.target], None, None
+    targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+    value = None if isinstance(node, ast.AugAssign) else node.value
+    kind = class_named(node.annotation) if isinstance(node, ast.AnnAssign) else None
     is_alone = all(isinstance(one, ast.Name) for one in targets)
     is_bare = isinstance(node, ast.AnnAssign) and value is None
     for name in _stored(targets):
@@ -231,8 +230,8 @@ def _parameters(arguments: ast.arguments) -> Iterator[Parameter]:
         yield Parameter(one.arg, "positional" if is_positional else "normal", text)
     if arguments.vararg:
         yield Parameter(arguments.vararg.arg, "star", None)
-    for one, default in zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True):
-        yield Parameter(one.arg, "keyword", None if default is None else text_of(default))
+    for one, value in zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True):
+        yield Parameter(one.arg, "keyword", None if value is None else text_of(value))
     if arguments.kwarg:
         yield Parameter(arguments.kwarg.arg, "double-star", None)
 
@@ -242,8 +241,8 @@ def class_of(node: ast.ClassDef) -> Class:
     block = block_of(node.body)
     attributes: dict[str, Value] = {}
     is_dynamic = False
-    for method in _methods(node.body):
-        is_dynamic |= _set_attributes(method, attributes)
+    for method in methods_of(node.body):
+        is_dynamic |= set_attributes(method, attributes)
     keywords = {one.arg or "**": dotted(one.value) or "?" for one in node.keywords}
     return Class(
         "always",
@@ -256,85 +255,3 @@ def class_of(node: ast.ClassDef) -> Class:
         attributes,
         is_dynamic,
     )
-
-
-def _methods(body: Iterable[ast.stmt]) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]:
-    for node in body:
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-            yield node
-        elif isinstance(node, ast.If | ast.Try | ast.With):
-            for name in ("body", "orelse", "finalbody", "handlers"):
-                for inner in getattr(node, name, ()):
-                    yield from _methods(getattr(inner, "body", []) if name == "handlers" else [inner])
-
-
-def _set_attributes(
-    method: ast.FunctionDef | ast.AsyncFunctionDef, attributes: dict[str, Value]
-) -> bool:
-    """Add what a method sets on its first parameter; return whether it sets what nobody can read."""
-    arguments = [*method.args.posonlyargs, *method.args.args]
-    if not arguments:
-        return False
-    me = arguments[0].arg
-    kinds: dict[str, ast.expr | None] = {
-        one.arg: one.annotation for one in [*arguments, *method.args.kwonlyargs]
-    }
-    is_dynamic = False
-    # A list in place of ast.walk, which takes twice as long.
-    stack: list[ast.AST] = list(method.body)
-    while stack:
-        node = stack.pop()
-        for name in node._fields:
-            inner = getattr(node, name, None)
-            if isinstance(inner, ast.AST):
-                stack.append(inner)
-            elif isinstance(inner, list):
-                stack += [one for one in inner if isinstance(one, ast.AST)]
-        match node:
-            case ast.Attribute(value=ast.Name(id=owner), attr=name) if owner == me:
-                if isinstance(node.ctx, ast.Store):
-                    attributes.setdefault(name, Value("always", node.lineno))
-                elif name == "__dict__":
-                    is_dynamic = True
-            case ast.Call(func=ast.Name(id="setattr"), args=[ast.Name(id=owner), key, *_]) if (
-                owner == me
-            ):
-                if isinstance(key, ast.Constant) and isinstance(key.value, str):
-                    attributes.setdefault(key.value, Value("always", node.lineno))
-                else:
-                    is_dynamic = True
-            case ast.Assign() | ast.AnnAssign():
-                _note_type(node, me, kinds, attributes)
-            case _:
-                pass
-    return is_dynamic
-
-
-def _note_type(
-    node: ast.Assign | ast.AnnAssign,
-    me: str,
-    kinds: dict[str, ast.expr | None],
-    attributes: dict[str, Value],
-) -> None:
-    """Note the type of an attribute that a method sets, if that is known."""
-    target = node.targets[0] if isinstance(node, ast.Assign) else node.target
-    if not isinstance(target, ast.Attribute) or dotted(target.value) != me:
-        return
-    if isinstance(node, ast.AnnAssign):
-        value = Value("always", node.lineno, class_named(node.annotation))
-    elif isinstance(node.value, ast.Name) and kinds.get(node.value.id) is not None:
-        value = Value("always", node.lineno, class_named(kinds[node.value.id]))
-    elif isinstance(node.value, ast.Call):
-        value = Value("always", node.lineno, call=dotted(node.value.func))
-    else:
-        # What is set to something else as well has no type that is sure.
-        value = Value("always", node.lineno)
-    known = attributes.get(target.attr)
-    if known is None or known == Value("always", known.first):
-        attributes[target.attr] = value
-    elif (known.type, known.call) != (value.type, value.call) and not _is_none(node.value):
-        attributes[target.attr] = Value("always", known.first)
-
-
-def _is_none(node: ast.expr | None) -> bool:
-    return node is None or (isinstance(node, ast.Constant) and node.value is None)

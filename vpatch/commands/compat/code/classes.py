@@ -23,22 +23,37 @@ if TYPE_CHECKING:
     from vpatch.commands.compat.code.codebase import Answer, Codebase
     from vpatch.commands.compat.code.outline import Binding
 
-_OBJECT = frozenset([*dir(object), "__dict__", "__annotations__", "__module__", "__dataclass_fields__"])
+_OBJECT = frozenset(
+    [*dir(object), "__dict__", "__annotations__", "__module__", "__dataclass_fields__"]
+)
 # What bases outside vLLM have themselves. Those that are not named may have anything.
 _CLOSED = {
     **dict.fromkeys(["ABC", "Generic", "Protocol", "object", "ABCMeta"], frozenset(dir(abc.ABC))),
-    **dict.fromkeys(["Enum", "IntEnum", "StrEnum", "Flag", "IntFlag"], frozenset(dir(enum.IntFlag))),
+    **dict.fromkeys(
+        ["Enum", "IntEnum", "StrEnum", "Flag", "IntFlag"], frozenset(dir(enum.IntFlag))
+    ),
     "str": frozenset(dir(str)),
     "int": frozenset(dir(int)),
     "Exception": frozenset(dir(Exception)),
     "NamedTuple": frozenset([*dir(tuple), "_asdict", "_replace", "_fields", "_make"]),
     "TypedDict": frozenset(dir(dict)),
 }
+# Of classes that inherit from each other.
+_DEEPEST = 20
 # Decorators of classes that add no names but those that _OBJECT has.
 _PLAIN_DECORATORS = frozenset(
     ["config", "dataclass", "final", "register", "runtime_checkable", "total_ordering", "unique"]
 )
-Kind = Literal["method", "async method", "property", "static method", "class method", "value", "class", "import"]
+Kind = Literal[
+    "method",
+    "async method",
+    "property",
+    "static method",
+    "class method",
+    "value",
+    "class",
+    "import",
+]
 
 
 @dataclass(frozen=True)
@@ -79,7 +94,7 @@ def _walk(
 ) -> Iterator[Place]:
     yield place
     one = place.binding
-    if not isinstance(one, Class) or depth > 20:
+    if not isinstance(one, Class) or depth > _DEEPEST:
         return
     for base in one.bases:
         answer = code.resolve(place.module, base, depth) if base != "?" else Unknown("?")
@@ -154,7 +169,7 @@ def own_member(place: Place, name: str) -> Answer | None:
     return None
 
 
-def kind_of(binding: Binding) -> Kind:
+def kind_of(binding: Binding) -> Kind:  # noqa: PLR0911 - a list of kinds
     """Return what a member is to those who use it."""
     if isinstance(binding, Class):
         return "class"
@@ -174,7 +189,8 @@ def kind_of(binding: Binding) -> Kind:
 
 def is_abstract(binding: Binding) -> bool:
     return isinstance(binding, Function) and any(
-        one.partition("(")[0].rpartition(".")[2].startswith("abstract") for one in binding.decorators
+        one.partition("(")[0].rpartition(".")[2].startswith("abstract")
+        for one in binding.decorators
     )
 
 

@@ -102,7 +102,7 @@ class Codebase:
             self._names[key] = self._name_in(module, name, depth)
         return self._names[key]
 
-    def _name_in(self, module: str, name: str, depth: int) -> Answer:
+    def _name_in(self, module: str, name: str, depth: int) -> Answer:  # noqa: PLR0911 - in order
         state = self.module(module)
         if not isinstance(state, InModule):
             return state
@@ -123,7 +123,7 @@ class Codebase:
             return Outside(submodule)
         return self._hidden(module, name, several, outline, depth)
 
-    def _hidden(
+    def _hidden(  # noqa: PLR0911 - in the order in which Python looks
         self, module: str, name: str, typing: Sequence[Binding], outline: Outline, depth: int
     ) -> Answer:
         """Return what a module has that binds no such name where one can see it."""
@@ -150,7 +150,7 @@ class Codebase:
         for star in outline.stars:
             source = self.absolute(module, star)
             part = self.part_of(source)
-            exported = part and (part.outline(source) or None)
+            exported = None if part is None else part.outline(source)
             if exported is None:
                 return Unknown(f"{module} takes all names of {source}")
             if exported.exported is not None and name not in exported.exported:
@@ -162,9 +162,7 @@ class Codebase:
                 return answer
         return Gone("")
 
-    def _bound(
-        self, module: str, name: str, several: Sequence[Binding], depth: int
-    ) -> Answer:
+    def _bound(self, module: str, name: str, several: Sequence[Binding], depth: int) -> Answer:
         """Follow the bindings of a name to what they mean."""
         counting = effective(several)
         if all(one.presence == "sometimes" for one in counting):

@@ -41,7 +41,7 @@ def decorator_name(node: ast.expr) -> str:
     return f"{dotted(node.func) or _UNKNOWN}({','.join(true)})"
 
 
-def class_named(node: ast.expr | None) -> str | None:
+def class_named(node: ast.expr | None) -> str | None:  # noqa: PLR0911 - one for each form
     """Return the one class that an annotation names, such as `X` of `"X | None"`."""
     match node:
         case ast.Name() | ast.Attribute():
@@ -58,7 +58,9 @@ def class_named(node: ast.expr | None) -> str | None:
             name = (dotted(value) or "").rpartition(".")[2]
             if name not in _WRAPPERS:
                 return None
-            return class_named(inner.elts[0] if isinstance(inner, ast.Tuple) and inner.elts else inner)
+            return class_named(
+                inner.elts[0] if isinstance(inner, ast.Tuple) and inner.elts else inner
+            )
         case _:
             return None
 

@@ -132,7 +132,7 @@ def _row_of_binding(binding: Binding) -> list[Any]:
         case Import():
             return ["i", *binding]
         case Class():
-            row = list(binding)
+            row: list[Any] = list(binding)
             row[6] = _row_of_names(binding.members)
             return ["c", *row]
 

@@ -107,7 +107,7 @@ class Built:
 
 
 def modules_of(paths: list[str], below: str = "") -> dict[str, str]:
-    """Return Python files by the dotted names of their modules; `below` is the folder of packages."""
+    """Return Python files by the names of their modules; `below` is the folder of packages."""
     modules = {}
     for path in paths:
         if not path.endswith(".py") or not path.startswith(below):

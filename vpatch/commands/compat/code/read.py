@@ -59,9 +59,10 @@ def _outline_of(tree: ast.Module, source: bytes) -> Outline:
     if b"__getattr__" in source:
         hook = next((one for one in ast.walk(tree) if _is_hook(one, tree)), None)
     if b"global " in source:
-        for node in ast.walk(tree):
-            for name in node.names if isinstance(node, ast.Global) else ():
-                block.names.setdefault(name, []).append(Value("sometimes", node.lineno))
+        for one in ast.walk(tree):
+            if isinstance(one, ast.Global):
+                for name in one.names:
+                    block.names.setdefault(name, []).append(Value("sometimes", one.lineno))
     lazy, is_closed = (None, False) if hook is None else _lazy_names(hook, tree)
     exported = None
     for node in tree.body:
@@ -143,9 +144,9 @@ def _what_is_dynamic(tree: ast.Module) -> str:
                 func=ast.Attribute(value=ast.Call(func=ast.Name(id=name)), attr="update")
             ) if name in _DICTIONARIES:
                 return f"it updates {name}()"
-            case ast.Subscript(
-                value=ast.Call(func=ast.Name(id=name)), ctx=ast.Store()
-            ) if name in _DICTIONARIES:
+            case ast.Subscript(value=ast.Call(func=ast.Name(id=name)), ctx=ast.Store()) if (
+                name in _DICTIONARIES
+            ):
                 return f"it writes to {name}()"
             case ast.Subscript(value=value, slice=ast.Name(id="__name__")) if (
                 dotted(value) == "sys.modules"

@@ -16,9 +16,12 @@ if TYPE_CHECKING:
 
 # Decorators that leave the signature as it is.
 _TRANSPARENT = frozenset(
-    "abstractmethod asynccontextmanager cache classmethod compile contextmanager deprecated "
-    "eager_break_during_capture final inference_mode instrument lru_cache maybe_transfer_kv_layer "
-    "no_grad override property staticmethod traced wraps cached_property".split()
+    [
+        *("abstractmethod", "asynccontextmanager", "cache", "cached_property", "classmethod"),
+        *("compile", "contextmanager", "deprecated", "eager_break_during_capture", "final"),
+        *("inference_mode", "instrument", "lru_cache", "maybe_transfer_kv_layer", "no_grad"),
+        *("override", "property", "staticmethod", "traced", "wraps"),
+    ]
 )
 _DATACLASSES = frozenset(["config", "dataclass"])
 
@@ -70,7 +73,9 @@ def _last(decorator: str) -> str:
     return decorator.partition("(")[0].rpartition(".")[2]
 
 
-def _constructor(code: Codebase, place: Place) -> Signature | str:
+def _constructor(  # noqa: PLR0911 - a list of reasons
+    code: Codebase, place: Place
+) -> Signature | str:
     line = line_of(code, place)
     for number, one in enumerate(line.places):
         if not isinstance(one.binding, Class):
@@ -180,14 +185,12 @@ def lacking(original: Sequence[Parameter], replacement: Sequence[Parameter]) -> 
             by_position = plain[position] if position < len(plain) else None
             taken.add(by_position.name if by_position is not None else one.name)
             taken.add(one.name)
-            if one.name not in names and "double-star" not in kinds and by_position is None:
-                if "star" not in kinds or one.kind == "normal":
-                    problems.append(f"has no parameter {one.name}")
+            is_taken = one.name in names or "double-star" in kinds or by_position is not None
+            if not is_taken and ("star" not in kinds or one.kind == "normal"):
+                problems.append(f"has no parameter {one.name}")
             position += 1
     problems += [
-        f"requires {one.name}"
-        for one in replacement
-        if one.is_required and one.name not in taken
+        f"requires {one.name}" for one in replacement if one.is_required and one.name not in taken
     ]
     return problems
 

@@ -59,7 +59,9 @@ def _root(code: Codebase, root: str) -> Evaluated:
     return result
 
 
-def _step(code: Codebase, result: Evaluated, step: str) -> Evaluated:
+def _step(  # noqa: C901, PLR0911 - one for each form
+    code: Codebase, result: Evaluated, step: str
+) -> Evaluated:
     answer = result.answer
     if isinstance(answer, Outside):
         return Evaluated(Unknown("it comes from outside vLLM"))
@@ -78,7 +80,9 @@ def _step(code: Codebase, result: Evaluated, step: str) -> Evaluated:
     if not is_class:
         kind = type_of(code, place)
         if not isinstance(kind, Here):
-            return Evaluated(kind if isinstance(kind, Unknown) else Unknown("its type is outside vLLM"))
+            return Evaluated(
+                kind if isinstance(kind, Unknown) else Unknown("its type is outside vLLM")
+            )
         place = kind.place
     line = line_of(code, place)
     if result.is_above:

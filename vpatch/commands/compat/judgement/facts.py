@@ -115,8 +115,10 @@ def _checked(release: Release, item: Item, fact: Fact, owner: Line | None) -> Fa
     return fact._replace(of_class=True)
 
 
-def _here(release: Release, item: Item, answer: Here, *, is_bound: bool) -> Fact:
-    place, one = answer.place, answer.place.binding
+def _here(  # noqa: PLR0911 - one for each kind
+    release: Release, item: Item, answer: Here, *, is_bound: bool
+) -> Fact:
+    place = answer.place
     fact = Fact("here", where=release.where(place), what=_what(place))
     if not answer.is_sure:
         if item.kind in {"import", "attribute", "string", "environment", "field"}:
@@ -189,7 +191,7 @@ def _lines(release: Release, item: Item) -> tuple[list[Line], str]:
     return lines, why
 
 
-def _override(release: Release, item: Item) -> Fact:
+def _override(release: Release, item: Item) -> Fact:  # noqa: PLR0911 - in order
     lines, why = _lines(release, item)
     name = item.own_name
     if not any(not release.is_own(place) for line in lines for place in line.places):
@@ -246,8 +248,9 @@ def _abstract(release: Release, item: Item) -> Fact:
     if line.open and missing:
         return Fact("unknown", line.open)
     where = release.where(in_vllm[0])
-    return Fact("here", where=where, problems=tuple(missing), what="" if is_checked else "unchecked")
-
+    return Fact(
+        "here", where=where, problems=tuple(missing), what="" if is_checked else "unchecked"
+    )
 
 
 def definition_of(release: Release, item: Item) -> tuple[str, list[str]] | None:

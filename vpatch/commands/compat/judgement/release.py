@@ -50,9 +50,7 @@ _MOST_MOVES = 3
 class Release:
     """A release and a target, by the names of what they define."""
 
-    def __init__(
-        self, tree: CachedTree, target: Target, own: Part, surface: Surface, answers: Answers
-    ) -> None:
+    def __init__(self, tree: CachedTree, own: Part, surface: Surface, answers: Answers) -> None:
         self._tree = tree
         self._part = release_part(tree, answers)
         self._built = Built(tree)
@@ -123,9 +121,7 @@ class Release:
         """Whether code of vLLM sets a name on a module that has no such name itself."""
         module, _, name = dotted.rpartition(".")
         word, last = re.escape(name), re.escape(module.rpartition(".")[2])
-        pattern = re.compile(
-            rf"\b{last}\.{word}\s*=[^=]|setattr\([^)]*[\"']{word}[\"']"
-        )
+        pattern = re.compile(rf"\b{last}\.{word}\s*=[^=]|setattr\([^)]*[\"']{word}[\"']")
         return any(pattern.search(text) for text in self._texts(name))
 
     def _texts(self, name: str) -> Iterable[str]:
@@ -138,7 +134,9 @@ class Release:
     def moved(self, name: str) -> str:
         """Return where vLLM defines a function or a class of this name, if that is clear."""
         places = []
-        definition = re.compile(rf"^\s*(?:async\s+def|def|class)\s+{re.escape(name)}\b".encode(), re.M)
+        definition = re.compile(
+            rf"^\s*(?:async\s+def|def|class)\s+{re.escape(name)}\b".encode(), re.MULTILINE
+        )
         for path in sorted(self._tree.holding(name.encode())):
             if not definition.search(self._tree.package_files[path]):
                 continue

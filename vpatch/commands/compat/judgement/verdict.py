@@ -51,7 +51,9 @@ def judge(
     """
     counting = [fact for fact in facts.values() if fact.presence != "own"]
     is_there = any(fact.presence == "here" for fact in counting)
-    needs_evidence = item.is_soft or item.kind in _NEED_EVIDENCE or any(f.of_class for f in counting)
+    needs_evidence = (
+        item.is_soft or item.kind in _NEED_EVIDENCE or any(f.of_class for f in counting)
+    )
     if not counting or (needs_evidence and not is_there):
         return None
     # What vpatch can read in no release says nothing.
@@ -108,7 +110,9 @@ def _running(item: Item, fact: Fact, before: Fact | None, *, has_base: bool) -> 
             return _there(item, fact, before, has_base=has_base)
 
 
-def _there(item: Item, fact: Fact, before: Fact | None, *, has_base: bool) -> Verdict:
+def _there(  # noqa: PLR0911 - in the order of their weight
+    item: Item, fact: Fact, before: Fact | None, *, has_base: bool
+) -> Verdict:
     if item.kind == "subclass" and fact.what not in {"class", "outside", ""}:
         return Verdict("changed", f"it is a {fact.what}, and no class", fact.where)
     if before is None or before.presence != "here":
@@ -118,7 +122,9 @@ def _there(item: Item, fact: Fact, before: Fact | None, *, has_base: bool) -> Ve
         state: State = "look again" if fact.what == "unchecked" else "changed"
         return Verdict(state, "; ".join(_said(item, one) for one in fresh), fact.where)
     if item.kind == "call" and fact.problems:
-        return Verdict("unknown", f"the same in the release it is for: {fact.problems[0]}", fact.where)
+        return Verdict(
+            "unknown", f"the same in the release it is for: {fact.problems[0]}", fact.where
+        )
     if fact.what != before.what and _differs(fact.what, before.what):
         # Whoever calls a class may call a function in its place.
         is_soft = {fact.what, before.what} & {"value", "class"}

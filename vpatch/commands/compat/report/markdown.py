@@ -48,11 +48,11 @@ def _lines(
         after = result.releases[-1].label
         yield ""
         yield f"## New in {escape(after)}"
-        for one in differences:
+        for difference in differences:
             yield ""
-            yield _item(one.item, after)
-            if one.lines:
-                text = "\n".join(one.lines)
+            yield _item(difference.item, after)
+            if difference.lines:
+                text = "\n".join(difference.lines)
                 fence = fence_of(text)
                 yield from ("", f"{fence}diff", text, fence)
     yield ""

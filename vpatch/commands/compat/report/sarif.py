@@ -26,9 +26,7 @@ _RULES = {
 
 def sarif(result: CompatResult) -> str:
     """Return the document: a result for each item that does not hold in some release."""
-    results: list[JsonValue] = [
-        entry for item in result.items for entry in _results(item, result)
-    ]
+    results: list[JsonValue] = [entry for item in result.items for entry in _results(item, result)]
     driver: JsonValue = {
         "name": "vpatch",
         "version": __version__,
@@ -51,7 +49,8 @@ def _results(item: CompatItem, result: CompatResult) -> list[JsonValue]:
         verdict = item.verdicts[releases[0]]
         moved = f"; now {verdict.moved}" if verdict.moved else ""
         is_error = state in BREAKS and not declared.isdisjoint(releases)
-        text = f"{item.kind} {item.name}: {verdict.why or _RULES[state]}{moved}. In {', '.join(releases)}."
+        why = f"{verdict.why or _RULES[state]}{moved}"
+        text = f"{item.kind} {item.name}: {why}. In {', '.join(releases)}."
         entries.append(
             {
                 "ruleId": f"compat/{state.replace(' ', '-')}",

@@ -28,7 +28,8 @@ def head_lines(result: CompatResult) -> Iterator[str]:
     base = f"compared with {result.base}" if result.base else "compared with no release"
     yield f"{base}: {result.base_reason}"
     if result.unjudged:
-        yield f"{counted(result.unjudged, 'use')} of values whose type vpatch does not know: not judged"
+        uses = counted(result.unjudged, "use")
+        yield f"not judged: {uses} of values whose type vpatch does not know"
     for path, why in list(result.unread.items())[:_UNREAD_SHOWN]:
         yield f"not read: {path} {why}"
     if len(result.unread) > _UNREAD_SHOWN:
@@ -55,9 +56,11 @@ def table_lines(result: CompatResult) -> Iterator[str]:
     rows = matrix_rows(result)
     first = [[row[0], *row[1 : len(STATES) + 1]] for row in rows]
     yield from _aligned(first)
-    kinds = [kind for kind in result.kinds if any(
-        result.count(one.label, state, kind) for one in result.releases for state in BREAKS
-    )]
+    kinds = [
+        kind
+        for kind in result.kinds
+        if any(result.count(one.label, state, kind) for one in result.releases for state in BREAKS)
+    ]
     if kinds:
         yield ""
         yield "gone or changed, by kind:"
@@ -77,7 +80,9 @@ def _aligned(rows: Sequence[Sequence[str]]) -> Iterator[str]:
         yield "  ".join([first.ljust(widths[0]), *cells]).rstrip()
 
 
-def listed_items(result: CompatResult, states: Iterable[State]) -> Iterator[tuple[str, list[CompatItem]]]:
+def listed_items(
+    result: CompatResult, states: Iterable[State]
+) -> Iterator[tuple[str, list[CompatItem]]]:
     """The items in some states, by releases: each where it first comes into that state."""
     wanted, earlier = set(states), ""
     for one in result.releases:

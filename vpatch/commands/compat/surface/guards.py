@@ -81,8 +81,8 @@ def _version_in(node: ast.expr) -> str | None:
     """Return the version that `Version("0.23")` or a plain text names."""
     match node:
         case ast.Call(func=func, args=[ast.Constant(value=str(text))]) if (
-            (dotted(func) or "").rpartition(".")[2] in {"Version", "parse"} and _is_version(text)
-        ):
+            dotted(func) or ""
+        ).rpartition(".")[2] in {"Version", "parse"} and _is_version(text):
             return text
         case _:
             return None
@@ -111,6 +111,9 @@ def suppressed(node: ast.With | ast.AsyncWith) -> tuple[str, ...]:
     """Return the exceptions that `with suppress(...)` catches."""
     for one in node.items:
         call = one.context_expr
-        if isinstance(call, ast.Call) and (dotted(call.func) or "").rpartition(".")[2] == "suppress":
+        if (
+            isinstance(call, ast.Call)
+            and (dotted(call.func) or "").rpartition(".")[2] == "suppress"
+        ):
             return tuple((dotted(arg) or "?").rpartition(".")[2] for arg in call.args)
     return ()

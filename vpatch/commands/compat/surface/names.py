@@ -12,6 +12,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
+# An assignment is met twice: as such, and as the name in it.
+_ONCE = 2
 _SCOPES = (*_FUNCTIONS, ast.ClassDef, ast.Lambda)
 
 
@@ -24,7 +26,7 @@ class Scope:
     def __init__(self, outer: Scope | None = None, own_class: str = "") -> None:
         self._outer = outer
         self._names: dict[str, Ref | None] = {}
-        self.own_class = own_class or (outer.own_class if outer else "")
+        self.own_class: str = own_class or (outer.own_class if outer else "")
 
     def bind(self, name: str, ref: Ref | None) -> None:
         """Bind a name; one that is bound to several dotted names is the first that is there."""
@@ -84,9 +86,7 @@ def absolute_import(module: str, named: str | None, level: int, *, is_package: b
     return ".".join([*base, *([named] if named else [])])
 
 
-def bind_imports(
-    scope: Scope, nodes: Iterable[ast.AST], module: str, *, is_package: bool
-) -> None:
+def bind_imports(scope: Scope, nodes: Iterable[ast.AST], module: str, *, is_package: bool) -> None:
     for node in nodes:
         if isinstance(node, ast.Import):
             for alias in node.names:
@@ -174,12 +174,11 @@ def _bind_values(scope: Scope, nodes: Iterable[ast.AST]) -> None:
                 values[name].append(lambda: None)
             case ast.ExceptHandler(name=str(name)):
                 values.setdefault(name, []).append(lambda: None)
-            case ast.Global(names=several) | ast.Nonlocal(names=several):
-                for name in several:
+            case ast.Global(names=names) | ast.Nonlocal(names=names):
+                for name in names:
                     values.setdefault(name, []).append(lambda: None)
             case _:
                 pass
     for name, several in values.items():
-        # An assignment is there twice: as such, and as the name in it.
-        ref = several[0]() if len(several) == 2 else None
+        ref = several[0]() if len(several) == _ONCE else None
         scope.bind(name, ref)

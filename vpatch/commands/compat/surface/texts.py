@@ -10,7 +10,9 @@ from vpatch.commands.compat.code.expressions import dotted
 _PATH = re.compile(r"vllm(?:\.[A-Za-z_]\w*)+(?::[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*)?")
 _OPERATOR = re.compile(r"torch\.ops\.(vllm|_\w*C(?:_\w+)?)\.([A-Za-z_]\w*)(?:\.\w+)?")
 _VARIABLE = re.compile(r"VLLM_[A-Z0-9_]+")
-_READERS = frozenset(["os.getenv", "os.environ.get", "os.environ.setdefault", "os.environ.pop", "getenv"])
+_READERS = frozenset(
+    ["os.getenv", "os.environ.get", "os.environ.setdefault", "os.environ.pop", "getenv"]
+)
 
 
 def string_path(value: object) -> str | None:

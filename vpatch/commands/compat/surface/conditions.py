@@ -1,0 +1,150 @@
+"""The imports of a file of the target, and the conditions under which code runs."""
+
+from __future__ import annotations
+
+import ast
+import re
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import TYPE_CHECKING, Literal
+
+from vpatch.commands.compat.surface.guards import caught, guard_of, opposite, suppressed
+from vpatch.commands.compat.surface.items import Guard, Item, ItemKind, Ref, Spot, Surface
+from vpatch.commands.compat.surface.names import (
+    Scope,
+    absolute_import,
+    function_scope,
+    module_scope,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+
+_VLLM = re.compile(r"vllm(?:\.|\Z)")
+_PATCHERS = frozenset(["patch", "monkeypatch"])
+_QUIET = frozenset(["init_logger", "getLogger", "init_logger_once"])
+
+
+def is_of_vllm(name: str) -> bool:
+    return _VLLM.match(name) is not None
+
+
+class Collector(ast.NodeVisitor):
+    """What a file imports, and under which conditions its code runs."""
+
+    def __init__(
+        self, surface: Surface, path: str, module: str, *, is_package: bool, tree: ast.Module
+    ) -> None:
+        self._surface = surface
+        self._path = path
+        self._module = module
+        self._is_package = is_package
+        self._scope: Scope = module_scope(tree, module, is_package=is_package)
+        self._guards: tuple[Guard, ...] = ()
+        self._when: Literal["import", "call"] = "import"
+        self._class = ""
+
+    # What is imported.
+
+    def visit_Import(self, node: ast.Import) -> None:
+        for alias in node.names:
+            if is_of_vllm(alias.name):
+                self._add("import", alias.name, node, Ref((alias.name,)))
+
+    def visit_ImportFrom(self, node: ast.ImportFrom) -> None:
+        source = absolute_import(self._module, node.module, node.level, is_package=self._is_package)
+        if not is_of_vllm(source):
+            return
+        for alias in node.names:
+            name = source if alias.name == "*" else f"{source}.{alias.name}"
+            self._add("import", name, alias, Ref((name,)))
+
+    # Where code runs under a condition.
+
+    def visit_If(self, node: ast.If) -> None:
+        self._branches(node.test, node.body, node.orelse)
+
+    def visit_IfExp(self, node: ast.IfExp) -> None:
+        self._branches(node.test, [node.body], [node.orelse])
+
+    def visit_BoolOp(self, node: ast.BoolOp) -> None:
+        guards: list[Guard] = []
+        for value in node.values:
+            with self._under(*guards):
+                self.visit(value)
+            if isinstance(node.op, ast.And):
+                guard = guard_of(value, self._scope.meaning)
+                guards += [] if guard is None else [guard]
+
+    def visit_Try(self, node: ast.Try) -> None:
+        self._try(node)
+
+    def _try(self, node: ast.Try | ast.TryStar) -> None:
+        names = caught(node.handlers)
+        with self._under(*([Guard("try", names=names)] if names else [])):
+            self._visit_all(node.body)
+        self._visit_all(node.orelse)
+        refs = tuple(self._imports_in(node.body))
+        with self._under(Guard("handler", refs=refs, names=names)):
+            self._visit_all(node.handlers)
+        self._visit_all(node.finalbody)
+
+    def visit_TryStar(self, node: ast.TryStar) -> None:
+        self._try(node)
+
+    def visit_With(self, node: ast.With) -> None:
+        self._visit_all(node.items)
+        names = suppressed(node)
+        with self._under(*([Guard("try", names=names)] if names else [])):
+            self._visit_all(node.body)
+
+    def _add(self, kind: ItemKind, name: str, node: ast.AST, ref: Ref, **more: object) -> None:
+        spot = Spot(self._path, getattr(node, "lineno", 1))
+        item = Item(kind, name, spot, ref, self._guards, self._when)
+        self._surface.add(replace(item, **more))  # type: ignore[arg-type] # checked by the callers
+
+    def _branches(self, test: ast.expr, body: Iterable[ast.AST], orelse: Iterable[ast.AST]) -> None:
+        self.visit(test)
+        guard = guard_of(test, self._scope.meaning)
+        with self._under(*([] if guard is None else [guard])):
+            self._visit_all(body)
+        with self._under(*([] if guard is None else [opposite(guard)])):
+            self._visit_all(orelse)
+
+    def _visit_all(self, nodes: Iterable[ast.AST]) -> None:
+        for node in nodes:
+            self.visit(node)
+
+    def _imports_in(self, body: Iterable[ast.stmt]) -> Iterator[Ref]:
+        for node in body:
+            if isinstance(node, ast.Import):
+                yield from (Ref((a.name,)) for a in node.names if is_of_vllm(a.name))
+            elif isinstance(node, ast.ImportFrom):
+                source = absolute_import(
+                    self._module, node.module, node.level, is_package=self._is_package
+                )
+                if is_of_vllm(source):
+                    yield from (Ref((f"{source}.{a.name}",)) for a in node.names if a.name != "*")
+
+    @contextmanager
+    def _under(self, *guards: Guard) -> Iterator[None]:
+        outer = self._guards
+        self._guards = (*outer, *guards)
+        yield
+        self._guards = outer
+
+    @contextmanager
+    def _inside(
+        self,
+        node: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda,
+        own: str,
+        me: tuple[str, Ref] | None,
+    ) -> Iterator[None]:
+        outer = self._scope, self._when, self._class
+        self._scope = function_scope(
+            self._scope, node, self._module, is_package=self._is_package, own_class=own, me=me
+        )
+        self._when = "call"
+        yield
+        self._scope, self._when, self._class = outer
