@@ -75,7 +75,8 @@ def compat(context: Context, request: CompatRequest) -> CompatResult:
     """
     target = read_target(context, request.target)
     known = context.releases()
-    declared = declared_by(target, request.supports, request.base, known)
+    base = None if request.base is None else _asked_for(context, request.base).label
+    declared = declared_by(target, request.supports, base, known)
     asked = _asked(context, request, declared, known)
     store = RecordStore(context.cache.answers("compat"))
     key = _key(target, declared, asked)
