@@ -76,6 +76,7 @@ def __getattr__(name):
         return getattr(importlib.import_module(_WHERE[name], __name__), name)
     raise AttributeError(name)
 """,
+    "vllm/plugins.py": b'GROUP = "vllm.general_plugins"\n',
     "vllm/lazy/real.py": b"class Lazy:\n    pass\n",
 }
 PLUGIN = b"""import vllm.utils
