@@ -181,8 +181,11 @@ class Codebase:
             if self.part_of(module) is None:
                 return Outside(f"{module}.{one.name}".rstrip("."))
             answer = self.name_in(module, one.name, depth + 1) if one.name else self.module(module)
-            # The release itself imports it, so it is there.
-            return Outside(f"{module}.{one.name}") if isinstance(answer, Gone) else answer
+            is_same = module.partition(".")[0] == place.module.partition(".")[0]
+            if isinstance(answer, Gone) and is_same:
+                # A release that imports it has it, wherever that is.
+                return Outside(f"{module}.{one.name}")
+            return answer
         if isinstance(one, Value) and one.alias and one.alias != place.name:
             target = self.resolve(place.module, one.alias, depth + 1)
             if isinstance(target, Here) and isinstance(target.place.binding, Class | Function):

@@ -183,10 +183,11 @@ def lacking(original: Sequence[Parameter], replacement: Sequence[Parameter]) -> 
                 problems.append(f"has no parameter {one.name}")
         else:
             by_position = plain[position] if position < len(plain) else None
-            taken.add(by_position.name if by_position is not None else one.name)
-            taken.add(one.name)
-            is_taken = one.name in names or "double-star" in kinds or by_position is not None
-            if not is_taken and ("star" not in kinds or one.kind == "normal"):
+            taken |= {one.name} if by_position is None else {one.name, by_position.name}
+            # A name that is only at the same position is no help to who gives it by name.
+            is_named = one.name in names or "double-star" in kinds
+            is_placed = by_position is not None or "star" in kinds
+            if not (is_placed if one.kind == "positional" else is_named):
                 problems.append(f"has no parameter {one.name}")
             position += 1
     problems += [

@@ -131,6 +131,7 @@ def _here(  # noqa: PLR0911 - one for each kind
         signature = signature_of(release.code, place, bound=is_bound)
         if isinstance(signature, str):
             return fact._replace(why=signature, presence="unknown")
+        fact = fact._replace(where=release.where(signature.place))
         problem = misfit(item.call, signature.parameters)
         known = set(item.call.keywords)
         positions = {one.name for one in signature.parameters[: item.call.positions]}
