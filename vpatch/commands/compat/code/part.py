@@ -97,8 +97,10 @@ class Built:
         depth = next((n for n in range(1, len(parts)) if not part.has(".".join(parts[: n + 1]))), 0)
         name, folder = parts[depth], "/".join(parts[:depth])
         text = self._build_text
-        if re.search(rf"\b{re.escape(name)}\b", text) and depth:
-            return f"the build names {name}, and may make it"
+        # What is compiled has a name such as _C, which CMake names without its folder.
+        before = rf"{re.escape(parts[depth - 1])}[./]" if not name.startswith("_") else ""
+        if depth and re.search(rf"\b{before}{re.escape(name)}\b", text):
+            return f"the build names {parts[depth - 1]}.{name}, and may make it"
         if folder.count("/") and re.search(rf"{re.escape(folder)}/(?:\*|['\"])", text):
             return f"the build adds files to {folder}"
         if any(one.startswith(f"{'.'.join(parts[: depth + 1])}.") for one in self._compiled):

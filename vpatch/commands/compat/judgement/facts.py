@@ -70,6 +70,9 @@ def fact_of(release: Release, item: Item) -> Fact:
 def _reference(release: Release, item: Item) -> Fact:
     result = release.evaluate(item.ref)
     answer = result.answer
+    if result.owner is not None and all(map(release.is_own, result.owner.places)):
+        # A class that inherits nothing from vLLM.
+        return Fact("own")
     if isinstance(answer, Here) and not release.is_own(answer.place):
         return _here(release, item, answer, is_bound=result.is_bound)
     # What cannot be called is reported where it is imported or read.
