@@ -52,6 +52,8 @@ if TYPE_CHECKING:
     from vpatch.commands.bench.usecase import BenchOptions, BenchResult
     from vpatch.commands.build_image.usecase import BuildOptions, BuiltImage, PlannedBuild
     from vpatch.commands.bump.usecase import BumpOptions, BumpResult
+    from vpatch.commands.compat.result import CompatResult
+    from vpatch.commands.compat.usecase import CompatRequest
     from vpatch.commands.evidence.usecase import VerifiedEvidence
     from vpatch.commands.importing.lift_usecase import LiftedPatch
     from vpatch.commands.importing.request import ImportedPatch, ImportRequest
@@ -76,6 +78,8 @@ _LATER = {
     "vpatch.commands.bench.usecase": ("BenchOptions", "BenchResult"),
     "vpatch.commands.build_image.usecase": ("BuildOptions", "BuiltImage", "PlannedBuild"),
     "vpatch.commands.bump.usecase": ("BumpOptions", "BumpResult"),
+    "vpatch.commands.compat.result": ("CompatResult",),
+    "vpatch.commands.compat.usecase": ("CompatRequest",),
     "vpatch.commands.evidence.usecase": ("VerifiedEvidence",),
     "vpatch.commands.importing.lift_usecase": ("LiftedPatch",),
     "vpatch.commands.importing.request": ("ImportRequest", "ImportedPatch"),
@@ -106,6 +110,8 @@ __all__ = [
     "BumpResult",
     "Change",
     "CheckResult",
+    "CompatRequest",
+    "CompatResult",
     "Context",
     "Decision",
     "ExampleResult",
@@ -146,6 +152,7 @@ __all__ = [
     "build_image",
     "bump",
     "check",
+    "compat",
     "diff",
     "import_patches",
     "install",
@@ -758,6 +765,26 @@ def audit_document(result: AuditResult, form: str, *, author: str | None = None)
 
     who = None if author is None else Author.parse(author)
     return documents.document_of(result, form, author=who)
+
+
+def compat(context: Context, request: CompatRequest) -> CompatResult:
+    """Judge what code outside vLLM takes from it, in some releases. Nothing of it is run.
+
+    Args:
+        context: from `open_context`.
+        request: the target and the releases.
+
+    Returns:
+        The items of the target. Each has a verdict for each release; `summary` says which releases
+        the target fits, and `breaks(release)` are the items that break it.
+
+    Raises:
+        UsageError: there is no such target, or nothing says which releases to judge.
+        VpatchError: a release or the target cannot be read.
+    """
+    from vpatch.commands.compat import usecase
+
+    return usecase.compat(context, request)
 
 
 def upstream_status(
