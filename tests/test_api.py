@@ -531,6 +531,9 @@ def test_the_page_has_an_example_of_each_function_that_runs(project, stubs, monk
     api.record_shapes(trusting(), PATCH, vllm="0.23,0.24")
     committed(project)
     evidenced(project)
+    plugin = project.folder / "my-plugin" / "my_plugin"
+    plugin.mkdir(parents=True)
+    (plugin / "__init__.py").write_text("from vllm import NothingOfThisName\n")
     monkeypatch.setattr(api, "open_context", trusting)
     code = "".join(
         re.findall(r"^```python\n(.*?)^```", page("reference/api.md"), re.MULTILINE | re.DOTALL)
@@ -543,4 +546,5 @@ def test_the_page_has_an_example_of_each_function_that_runs(project, stubs, monk
     assert names["differences"] == ()
     assert names["verdicts"] == {PATCH: "look again"}
     assert names["branch"].branch == "next"
+    assert names["broken"] == ["vllm.NothingOfThisName"]
     assert len(stubs) == 7

@@ -40,7 +40,8 @@ class Block:
 
     def bind(self, name: str, binding: Binding) -> None:
         self.names.setdefault(name, []).append(binding)
-        if binding.presence == "always":
+        is_bound = not isinstance(binding, Value) or binding.is_set
+        if binding.presence == "always" and is_bound:
             self.sure.add(name)
 
     def take(self, other: Block, presence: Presence) -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import abc
-import enum
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
@@ -15,6 +13,7 @@ from vpatch.commands.compat.code.codebase import (
     Unknown,
     effective,
 )
+from vpatch.commands.compat.code.libraries import CLOSED
 from vpatch.commands.compat.code.outline import Class, Function, Import, Value
 
 if TYPE_CHECKING:
@@ -24,20 +23,8 @@ if TYPE_CHECKING:
     from vpatch.commands.compat.code.outline import Binding
 
 _OBJECT = frozenset(
-    [*dir(object), "__dict__", "__annotations__", "__module__", "__dataclass_fields__"]
+    [*dir(object), *dir(type), "__dict__", "__annotations__", "__module__", "__dataclass_fields__"]
 )
-# What bases outside vLLM have themselves. Those that are not named may have anything.
-_CLOSED = {
-    **dict.fromkeys(["ABC", "Generic", "Protocol", "object", "ABCMeta"], frozenset(dir(abc.ABC))),
-    **dict.fromkeys(
-        ["Enum", "IntEnum", "StrEnum", "Flag", "IntFlag"], frozenset(dir(enum.IntFlag))
-    ),
-    "str": frozenset(dir(str)),
-    "int": frozenset(dir(int)),
-    "Exception": frozenset(dir(Exception)),
-    "NamedTuple": frozenset([*dir(tuple), "_asdict", "_replace", "_fields", "_make"]),
-    "TypedDict": frozenset(dir(dict)),
-}
 # Of classes that inherit from each other.
 _DEEPEST = 20
 # Decorators of classes that add no names but those that _OBJECT has.
@@ -105,7 +92,7 @@ def _walk(
                 yield from _walk(code, answer.place, depth + 1, outside, reasons)
         elif isinstance(answer, Outside):
             outside.append(answer.name)
-        elif base in _CLOSED:
+        elif base in CLOSED:
             outside.append(base)
         else:
             reasons.append(f"vpatch does not know {place.name}'s base {base}")
@@ -138,7 +125,7 @@ def member_in(line: Line, name: str, place: Place) -> Answer:
     if name in _OBJECT:
         return Outside(name)
     for base in line.outside:
-        known = _CLOSED.get(base.rpartition(".")[2])
+        known = CLOSED.get(base.rpartition(".")[2])
         if known is None:
             return Unknown(f"{place.name} inherits from {base}")
         if name in known:

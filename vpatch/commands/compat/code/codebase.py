@@ -208,7 +208,10 @@ class Codebase:
         first, *rest = dotted.split(".")
         answer = self.name_in(module, first, depth)
         for name in rest:
-            answer = self.step(answer, name, depth)
+            if isinstance(answer, Outside):
+                answer = Outside(f"{answer.name}.{name}")
+            else:
+                answer = self.step(answer, name, depth)
         return answer
 
     def find(self, dotted: str) -> Answer:

@@ -53,10 +53,24 @@ def _root(code: Codebase, root: str) -> Evaluated:
             result = _step(code, result, name)
         else:
             owner = line_of(code, before.place) if isinstance(before, Here) else None
+            is_on_the_way = number + 1 < len(rest)
             result = Evaluated(code.step(before, name), owner=owner)
+            # An import goes through modules, whatever else has that name in their package.
+            if is_on_the_way and isinstance(before, InModule) and not _is_module(result.answer):
+                module = code.module(f"{before.name}.{name}")
+                if isinstance(module, InModule) and _has(code, module, rest[number + 1]):
+                    result = Evaluated(module)
         if isinstance(result.answer, Gone | Unknown):
             return result._replace(is_last=number + 1 == len(rest))
     return result
+
+
+def _is_module(answer: Answer) -> bool:
+    return isinstance(answer, InModule)
+
+
+def _has(code: Codebase, module: InModule, name: str) -> bool:
+    return not isinstance(code.name_in(module.name, name), Gone)
 
 
 def _step(  # noqa: C901, PLR0911 - one for each form

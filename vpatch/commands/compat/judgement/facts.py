@@ -12,6 +12,7 @@ from vpatch.commands.compat.code.classes import (
     own_member,
 )
 from vpatch.commands.compat.code.codebase import Gone, Here, InModule, Outside, Unknown
+from vpatch.commands.compat.code.libraries import may_have
 from vpatch.commands.compat.code.outline import Class, Function
 from vpatch.commands.compat.code.signature import lacking, misfit, optional_names, signature_of
 
@@ -110,7 +111,8 @@ def _checked(release: Release, item: Item, fact: Fact, owner: Line | None) -> Fa
             return Fact("unknown", "code of vLLM sets it on the module")
         return fact._replace(moved=release.moved(name)) if fact.presence == "gone" else fact
     in_sight = any(release.mentions(place.module, name) for place in owner.places)
-    if fact.presence == "unknown" and owner.outside and not owner.open and not in_sight:
+    may_be = any(may_have(base, name) for base in owner.outside)
+    if fact.presence == "unknown" and owner.outside and not (owner.open or in_sight or may_be):
         # Had vLLM a member of that name, its code would have the word.
         fact = Fact("gone", f"neither {owner.places[0].name} nor its bases in vLLM have {name}")
     if fact.presence == "gone" and (in_sight or release.sets_somewhere(name)):
@@ -195,7 +197,7 @@ def _lines(release: Release, item: Item) -> tuple[list[Line], str]:
     return lines, why
 
 
-def _override(release: Release, item: Item) -> Fact:  # noqa: PLR0911 - in order
+def _override(release: Release, item: Item) -> Fact:  # noqa: C901, PLR0911 - in order
     lines, why = _lines(release, item)
     name = item.own_name
     if not any(not release.is_own(place) for line in lines for place in line.places):
@@ -217,6 +219,9 @@ def _override(release: Release, item: Item) -> Fact:  # noqa: PLR0911 - in order
                 return Fact("unknown", answer.why)
     if name.startswith("__"):
         return Fact("own")
+    outside = [base for line in lines for base in line.outside if may_have(base, name)]
+    if outside:
+        return Fact("unknown", f"{outside[0]} may have {name}")
     if why or any(release.mentions(p.module, name) for ln in lines for p in ln.places):
         return Fact("unknown", why or f"the base has the name {name} in its code")
     return Fact("gone", f"no base in vLLM has {name}, which yours would replace", of_class=True)
