@@ -77,7 +77,7 @@ def answers() -> None:
 
 def predicted(release: str, targets: list[str]) -> list[dict[str, Any]]:
     from vpatch.commands.compat.judgement.facts import fact_of  # noqa: PLC0415 - not in the engine
-    from vpatch.commands.compat.judgement.release import Release, own_part  # noqa: PLC0415
+    from vpatch.commands.compat.judgement.release import JudgedRelease, own_part  # noqa: PLC0415
     from vpatch.commands.compat.surface.collect import surface_of  # noqa: PLC0415
     from vpatch.commands.compat.target import read_target  # noqa: PLC0415
     from vpatch.source.spec import parse_vllm  # noqa: PLC0415
@@ -92,7 +92,7 @@ def predicted(release: str, targets: list[str]) -> list[dict[str, Any]]:
         surface = surface_of(target, context.progress)
         with context.tree(parse_vllm(release)) as tree:
             own = own_part(target)
-            judged = Release(tree, own, surface, context.answers)
+            judged = JudgedRelease(tree, own, surface, context.answers)
             for item in surface.items.values():
                 root = item.ref.roots[0]
                 if item.ref.steps or not root.startswith("vllm") or "." not in root:

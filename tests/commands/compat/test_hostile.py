@@ -10,10 +10,10 @@ from vpatch.commands.compat import target
 from vpatch.commands.compat.code.read import LARGEST, read_outline
 
 UNREADABLE = {
-    "deep": (b"x = " + b"(" * 3000 + b")" * 3000 + b"\n", "no Python"),
+    "deep": (b"x = " + b"(" * 3000 + b")" * 3000 + b"\n", "not Python"),
     "deep chain": (b"x = a" + b".b" * 100_000 + b"\n", "nested too deeply"),
     "deep sum": (b"x = " + b"-" * 50_000 + b"1\n", "nested too deeply"),
-    "newer": (b"match = 1\ntype X[T = int] = list[T]\nlazy import vllm\n", "no Python"),
+    "newer": (b"match = 1\ntype X[T = int] = list[T]\nlazy import vllm\n", "not Python"),
     "binary": (b"\x00\xff\xfe\n", "no"),
     "encoding": (b"# -*- coding: nowhere -*-\n", "no"),
 }

@@ -18,7 +18,7 @@ from vpatch.util.wrapping import line_width
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from vpatch.commands.compat.difference import Difference
+    from vpatch.commands.compat.difference import DefinitionDifference
     from vpatch.commands.compat.judgement.verdict import State
     from vpatch.commands.compat.result import CompatResult
 
@@ -117,7 +117,7 @@ def command(
     versions = tuple(vllm.split(",")) if vllm and not is_all else ()
     context = open_context(offline=offline)
     request = CompatRequest(target, versions, is_all, supports, base)
-    differences: Sequence[Difference] | None = None
+    differences: Sequence[DefinitionDifference] | None = None
     if before is not None and after is not None:
         result, differences = compare(context, request, before, after)
     else:
@@ -134,7 +134,7 @@ def command(
 
 def _print(
     result: CompatResult,
-    differences: Sequence[Difference] | None,
+    differences: Sequence[DefinitionDifference] | None,
     states: Sequence[State],
     form: str,
 ) -> None:

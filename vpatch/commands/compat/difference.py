@@ -11,7 +11,7 @@ from vpatch.commands.compat.judgement.facts import definition_of
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from vpatch.commands.compat.judgement.release import Release
+    from vpatch.commands.compat.judgement.release import JudgedRelease
     from vpatch.commands.compat.result import CompatItem, CompatResult
     from vpatch.commands.compat.surface.items import Surface
 
@@ -21,7 +21,7 @@ LONGEST = 120
 
 
 @dataclass(frozen=True)
-class Difference:
+class DefinitionDifference:
     """An item that is not in the second release as it is in the first, and the definition's diff.
 
     `lines` are empty where one of the two has no definition that vpatch reads.
@@ -32,8 +32,12 @@ class Difference:
 
 
 def difference_of(
-    old: Release, new: Release, surface: Surface, result: CompatResult, labels: tuple[str, str]
-) -> Iterator[Difference]:
+    old: JudgedRelease,
+    new: JudgedRelease,
+    surface: Surface,
+    result: CompatResult,
+    labels: tuple[str, str],
+) -> Iterator[DefinitionDifference]:
     """Return what is new in the second release, in the order of the target's places."""
     by_place = {(one.kind, one.name, one.spots[0]): one for one in result.items}
     for key, item in surface.items.items():
@@ -49,4 +53,4 @@ def difference_of(
             lines = list(
                 difflib.unified_diff(before[1], after[1] if after else [], *names, lineterm="")
             )
-        yield Difference(shown, tuple(lines[:LONGEST]))
+        yield DefinitionDifference(shown, tuple(lines[:LONGEST]))

@@ -9,7 +9,7 @@ from vpatch.console.document import OutputModel, read_from
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from vpatch.commands.compat.difference import Difference
+    from vpatch.commands.compat.difference import DefinitionDifference
     from vpatch.commands.compat.result import CompatResult
 
 
@@ -69,7 +69,7 @@ class CompatReleaseOutput(OutputModel):
     """A release that was judged."""
 
     release: str = read_from("label")
-    """Its version, or what was given to `--vllm`."""
+    """Its version, or what `--vllm` names."""
     digest: str
     is_declared: bool
     """Whether the target declares that it fits this release."""
@@ -107,7 +107,9 @@ class CompatOutput(OutputModel):
     """The releases that the target fits, in one sentence."""
 
 
-def compat_output(result: CompatResult, differences: Sequence[Difference] | None) -> CompatOutput:
+def compat_output(
+    result: CompatResult, differences: Sequence[DefinitionDifference] | None
+) -> CompatOutput:
     """Return the model of a result."""
     return CompatOutput(
         **{name: getattr(result, name) for name in _SAME},

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
-from vpatch.commands.compat.judgement.verdict import BREAKS, State, Verdict
+from vpatch.commands.compat.judgement.verdict import BREAKS, ItemVerdict, State
 from vpatch.commands.compat.surface.items import KINDS, ItemKind, Spot
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ class CompatItem:
     spots: tuple[Spot, ...]
     conditions: tuple[str, ...]
     at_import: bool
-    verdicts: Mapping[str, Verdict]
+    verdicts: Mapping[str, ItemVerdict]
 
     def breaks_in(self, release: str) -> bool:
         return self.verdicts[release].state in BREAKS
@@ -103,7 +103,7 @@ def _names(count: int) -> str:
 
 def row_of(result: CompatResult) -> dict[str, Any]:
     """Return a result as JSON can have it: each verdict once."""
-    table: dict[Verdict, int] = {}
+    table: dict[ItemVerdict, int] = {}
     items = [
         [
             *(one.kind, one.name, [list(spot) for spot in one.spots]),
@@ -127,7 +127,7 @@ _PLAIN = ("target", "version", "files", "base", "base_reason", "unjudged")
 
 def result_of(row: dict[str, Any]) -> CompatResult:
     """Return the result of a row."""
-    table: Sequence[Verdict] = [Verdict(*one) for one in row["verdicts"]]
+    table: Sequence[ItemVerdict] = [ItemVerdict(*one) for one in row["verdicts"]]
     items = tuple(
         CompatItem(
             kind,

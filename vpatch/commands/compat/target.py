@@ -44,7 +44,7 @@ MOST_FILES = 20_000
 
 
 @dataclass(frozen=True)
-class Target:
+class CompatTarget:
     """Code outside vLLM. `links` are paths of links, which vpatch does not follow."""
 
     name: str
@@ -56,11 +56,11 @@ class Target:
     links: tuple[str, ...] = ()
 
 
-def read_target(context: Context, text: str) -> Target:
+def read_target(context: Context, text: str) -> CompatTarget:
     """Read the target that the user names.
 
     Raises:
-        UsageError: there is no such target, or it has no Python file.
+        UsageError: the target is not there, or it has no Python file.
     """
     path = expanded(text) if is_path(text) else None
     if path is not None and path.is_dir():
@@ -72,7 +72,7 @@ def read_target(context: Context, text: str) -> Target:
         return _of_tree(context, WheelSpec(name, text), text)
     if "=" not in text:
         raise UsageError(
-            "this is no folder, no wheel, no Python file, and no NAME==VERSION",
+            "this is not a folder, a wheel, a Python file or NAME==VERSION",
             where=text[:80],
             hint="write for instance ./my-plugin, vllm-ascend==0.23.0 or my-plugin=env:PYTHON",
             code="compat.wrong-target",
@@ -80,7 +80,7 @@ def read_target(context: Context, text: str) -> Target:
     return _of_tree(context, parse_tree(text), text)
 
 
-def _of_tree(context: Context, spec: TreeSpec, shown: str) -> Target:
+def _of_tree(context: Context, spec: TreeSpec, shown: str) -> CompatTarget:
     with context.tree(spec) as tree:
         paths = tree.paths()
         name, version = tree.pin.tree, tree.pin.version
@@ -89,7 +89,7 @@ def _of_tree(context: Context, spec: TreeSpec, shown: str) -> Target:
         return _target(name, version, paths, tree.read, shown, tuple(sorted(tree.links)))
 
 
-def _of_folder(folder: Path, shown: str) -> Target:
+def _of_folder(folder: Path, shown: str) -> CompatTarget:
     links: list[str] = []
     paths = list(_paths_in(folder, links, shown))
     return _target(
@@ -97,10 +97,10 @@ def _of_folder(folder: Path, shown: str) -> Target:
     )
 
 
-def _of_file(path: Path) -> Target:
+def _of_file(path: Path) -> CompatTarget:
     name = path.name
     module = path.stem if path.stem.isidentifier() else "module"
-    return Target(name, None, {name: _bytes_of(path)}, {module: name}, (), None)
+    return CompatTarget(name, None, {name: _bytes_of(path)}, {module: name}, (), None)
 
 
 def _bytes_of(path: Path) -> bytes:
@@ -145,13 +145,13 @@ def _target(
     read: Callable[[str], bytes],
     shown: str,
     links: tuple[str, ...],
-) -> Target:
+) -> CompatTarget:
     modules = _packages(paths)
     if not modules:
         raise _no_python(shown)
     files = {path: read(path) for path in modules.values()}
     metadata = _Metadata(paths, read)
-    return Target(
+    return CompatTarget(
         metadata.name or name,
         version or metadata.version,
         files,

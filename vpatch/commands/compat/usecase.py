@@ -8,10 +8,9 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from vpatch.commands.compat.declared import Declared, declared_by
-from vpatch.commands.compat.difference import Difference, difference_of
+from vpatch.commands.compat.difference import DefinitionDifference, difference_of
 from vpatch.commands.compat.judgement.facts import fact_of
-from vpatch.commands.compat.judgement.release import Release, own_part
+from vpatch.commands.compat.judgement.release import JudgedRelease, own_part
 from vpatch.commands.compat.judgement.verdict import judge
 from vpatch.commands.compat.result import (
     CompatItem,
@@ -20,6 +19,7 @@ from vpatch.commands.compat.result import (
     result_of,
     row_of,
 )
+from vpatch.commands.compat.support import DeclaredReleases, declared_by
 from vpatch.commands.compat.surface.collect import surface_of
 from vpatch.commands.compat.target import read_target
 from vpatch.errors import MissingOptionError
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
     from vpatch.commands.compat.judgement.facts import Fact
     from vpatch.commands.compat.surface.items import Surface
-    from vpatch.commands.compat.target import Target
+    from vpatch.commands.compat.target import CompatTarget
     from vpatch.source.tree import Pin
     from vpatch.workspace.context import Context
 
@@ -71,7 +71,7 @@ def compat(context: Context, request: CompatRequest) -> CompatResult:
     """Judge what a target takes from vLLM in some releases. Nothing of it is run.
 
     Raises:
-        VpatchError: there is no such target, or a release cannot be read.
+        VpatchError: the target is not there, or a release cannot be read.
     """
     target = read_target(context, request.target)
     known = context.releases()
@@ -92,11 +92,11 @@ def compat(context: Context, request: CompatRequest) -> CompatResult:
 
 def compare(
     context: Context, request: CompatRequest, before: str, after: str
-) -> tuple[CompatResult, tuple[Difference, ...]]:
+) -> tuple[CompatResult, tuple[DefinitionDifference, ...]]:
     """Judge two releases, and show how the definitions differ of what is new in the second one.
 
     Raises:
-        VpatchError: there is no such target, or a release cannot be read.
+        VpatchError: the target is not there, or a release cannot be read.
     """
     target = read_target(context, request.target)
     known = context.releases()
@@ -108,7 +108,7 @@ def compare(
         releases = []
         for one in (old, new):
             tree = stack.enter_context(context.tree(parse_vllm(one.text)))
-            releases.append(Release(tree, own, surface, context.answers))
+            releases.append(JudgedRelease(tree, own, surface, context.answers))
         facts = [_facts(release, surface) for release in releases]
         labels = (old.label, new.label)
         digests = [release.digest for release in releases]
@@ -119,7 +119,7 @@ def compare(
 
 
 def _judged(
-    context: Context, target: Target, declared: Declared, asked: Sequence[_Asked]
+    context: Context, target: CompatTarget, declared: DeclaredReleases, asked: Sequence[_Asked]
 ) -> CompatResult:
     surface = surface_of(target, context.progress)
     own = own_part(target)
@@ -129,7 +129,7 @@ def _judged(
     for one in asked:
         task.describe(one.label)
         with context.tree(parse_vllm(one.text)) as tree:
-            release = Release(tree, own, surface, context.answers)
+            release = JudgedRelease(tree, own, surface, context.answers)
             facts.append(_facts(release, surface))
             digests.append(release.digest)
         context.answers.save()
@@ -139,14 +139,14 @@ def _judged(
     return _result(target, surface, declared, labels, digests, facts)
 
 
-def _facts(release: Release, surface: Surface) -> list[Fact]:
+def _facts(release: JudgedRelease, surface: Surface) -> list[Fact]:
     return [fact_of(release, item) for item in surface.items.values()]
 
 
 def _result(
-    target: Target,
+    target: CompatTarget,
     surface: Surface,
-    declared: Declared,
+    declared: DeclaredReleases,
     labels: Sequence[str],
     digests: Sequence[str],
     facts: Sequence[Sequence[Fact]],
@@ -178,7 +178,7 @@ def _result(
 
 
 def _asked(
-    context: Context, request: CompatRequest, declared: Declared, known: Sequence[str]
+    context: Context, request: CompatRequest, declared: DeclaredReleases, known: Sequence[str]
 ) -> list[_Asked]:
     """Return the releases to judge, the oldest first, with the one to compare with."""
     texts = list(request.versions)
@@ -200,7 +200,7 @@ def _asked(
 
 def _order(one: _Asked) -> tuple[int, Version | None, str]:
     version = read_version(one.label)
-    # What is no release comes last, in the order of its name.
+    # What is not a release comes last, in the order of its name.
     return (1, None, one.label) if version is None else (0, version, "")
 
 
@@ -215,7 +215,7 @@ def _asked_for(context: Context, text: str) -> _Asked:
         return _Asked(tree.pin.version or text, text, tree.pin)
 
 
-def _key(target: Target, declared: Declared, asked: Sequence[_Asked]) -> str | None:
+def _key(target: CompatTarget, declared: DeclaredReleases, asked: Sequence[_Asked]) -> str | None:
     """Name all that a result follows from; None where only opening a tree tells what it is."""
     if any(one.pin is None for one in asked):
         return None

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 @dataclass
-class Block:
+class BoundNames:
     """The bindings of some statements. `sure` are the names that are bound in any case."""
 
     names: dict[str, list[Binding]] = field(default_factory=dict)
@@ -44,7 +44,7 @@ class Block:
         if binding.presence == "always" and is_bound:
             self.sure.add(name)
 
-    def take(self, other: Block, presence: Presence) -> None:
+    def take(self, other: BoundNames, presence: Presence) -> None:
         """Add another block's bindings, which are there as `presence` says."""
         for name, several in other.names.items():
             for one in several:
@@ -53,9 +53,9 @@ class Block:
         self.stars += other.stars
 
 
-def block_of(body: Iterable[ast.stmt]) -> Block:
+def block_of(body: Iterable[ast.stmt]) -> BoundNames:
     """Return what the statements of a module or a class bind."""
-    block = Block()
+    block = BoundNames()
     for node in body:
         _bind_statement(block, node)
     # A name that each branch binds is there in any case.
@@ -67,7 +67,7 @@ def block_of(body: Iterable[ast.stmt]) -> Block:
     return block
 
 
-def _bind_statement(block: Block, node: ast.stmt) -> None:  # noqa: C901, PLR0912 - one case for each form
+def _bind_statement(block: BoundNames, node: ast.stmt) -> None:  # noqa: C901, PLR0912 - one case for each form
     match node:
         case ast.FunctionDef() | ast.AsyncFunctionDef():
             block.bind(node.name, function_of(node))
@@ -114,7 +114,7 @@ def _bind_statement(block: Block, node: ast.stmt) -> None:  # noqa: C901, PLR091
             pass
 
 
-def _bind_if(block: Block, node: ast.If) -> None:
+def _bind_if(block: BoundNames, node: ast.If) -> None:
     first, second = block_of(node.body), block_of(node.orelse)
     if is_type_checking(node.test):
         block.take(first, "typing")
@@ -126,7 +126,7 @@ def _bind_if(block: Block, node: ast.If) -> None:
     block.sure |= first.sure & second.sure
 
 
-def _bind_try(block: Block, node: ast.Try | ast.TryStar) -> None:
+def _bind_try(block: BoundNames, node: ast.Try | ast.TryStar) -> None:
     body = block_of([*node.body, *node.orelse])
     handlers = [block_of(one.body) for one in node.handlers]
     going_on = [
@@ -144,7 +144,7 @@ def _bind_try(block: Block, node: ast.Try | ast.TryStar) -> None:
     block.sure |= sure | final.sure
 
 
-def _bind_assignment(block: Block, node: ast.Assign | ast.AnnAssign | ast.AugAssign) -> None:
+def _bind_assignment(block: BoundNames, node: ast.Assign | ast.AnnAssign | ast.AugAssign) -> None:
     targets = node.targets if isinstance(node, ast.Assign) else [node.target]
     value = None if isinstance(node, ast.AugAssign) else node.value
     kind = class_named(node.annotation) if isinstance(node, ast.AnnAssign) else None
@@ -189,7 +189,7 @@ def _options(value: ast.expr | None) -> Iterator[str]:
 
 
 def _bind_targets(
-    block: Block, targets: Iterable[ast.expr | None], presence: Presence, line: int
+    block: BoundNames, targets: Iterable[ast.expr | None], presence: Presence, line: int
 ) -> None:
     for name in _stored(targets):
         block.bind(name, Value(presence, line))

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from vpatch.commands.compat.code.codebase import (
-    Gone,
-    Here,
-    Outside,
-    Place,
-    Unknown,
+    DefinedPlace,
+    IsGone,
+    IsHere,
+    IsOutside,
+    IsUnknown,
     effective,
 )
 from vpatch.commands.compat.code.libraries import CLOSED
@@ -44,19 +44,19 @@ Kind = Literal[
 
 
 @dataclass(frozen=True)
-class Line:
+class BaseLine:
     """The classes that a class inherits from, in order, itself first.
 
     `outside` are the names of bases that vpatch does not read. `open` says why there may be more
     than one can see, or is "".
     """
 
-    places: tuple[Place, ...]
+    places: tuple[DefinedPlace, ...]
     outside: tuple[str, ...]
     open: str
 
 
-def line_of(code: Codebase, place: Place, depth: int = 0) -> Line:
+def line_of(code: Codebase, place: DefinedPlace, depth: int = 0) -> BaseLine:
     """Return the bases of a class, in the order in which Python asks them, nearly."""
     key = (place.module, place.name, place.binding.first)
     if key not in code.lines:
@@ -64,8 +64,8 @@ def line_of(code: Codebase, place: Place, depth: int = 0) -> Line:
     return code.lines[key]
 
 
-def _line_of(code: Codebase, place: Place, depth: int) -> Line:
-    places: list[Place] = []
+def _line_of(code: Codebase, place: DefinedPlace, depth: int) -> BaseLine:
+    places: list[DefinedPlace] = []
     outside: list[str] = []
     reasons: list[str] = []
     for one in _walk(code, place, depth, outside, reasons):
@@ -73,24 +73,24 @@ def _line_of(code: Codebase, place: Place, depth: int) -> Line:
         if one in places:
             places.remove(one)
         places.append(one)
-    return Line(tuple(places), tuple(dict.fromkeys(outside)), reasons[0] if reasons else "")
+    return BaseLine(tuple(places), tuple(dict.fromkeys(outside)), reasons[0] if reasons else "")
 
 
 def _walk(
-    code: Codebase, place: Place, depth: int, outside: list[str], reasons: list[str]
-) -> Iterator[Place]:
+    code: Codebase, place: DefinedPlace, depth: int, outside: list[str], reasons: list[str]
+) -> Iterator[DefinedPlace]:
     yield place
     one = place.binding
     if not isinstance(one, Class) or depth > _DEEPEST:
         return
     for base in one.bases:
-        answer = code.resolve(place.module, base, depth) if base != "?" else Unknown("?")
-        if isinstance(answer, Here) and isinstance(answer.place.binding, Class):
+        answer = code.resolve(place.module, base, depth) if base != "?" else IsUnknown("?")
+        if isinstance(answer, IsHere) and isinstance(answer.place.binding, Class):
             if not answer.is_sure:
                 reasons.append(f"{base} has several definitions, under conditions")
             if answer.place[:2] != place[:2]:
                 yield from _walk(code, answer.place, depth + 1, outside, reasons)
-        elif isinstance(answer, Outside):
+        elif isinstance(answer, IsOutside):
             outside.append(answer.name)
         elif base in CLOSED:
             outside.append(base)
@@ -99,7 +99,7 @@ def _walk(
     reasons += _reasons(place, one)
 
 
-def _reasons(place: Place, one: Class) -> Iterator[str]:
+def _reasons(place: DefinedPlace, one: Class) -> Iterator[str]:
     if one.is_dynamic:
         yield f"{place.name} sets attributes by names that it computes"
     if not one.members.keys().isdisjoint({"__getattr__", "__getattribute__"}):
@@ -111,31 +111,31 @@ def _reasons(place: Place, one: Class) -> Iterator[str]:
         yield f"{place.name} has the metaclass {one.keywords['metaclass']}"
 
 
-def member_of(code: Codebase, place: Place, name: str, depth: int = 0) -> Answer:
+def member_of(code: Codebase, place: DefinedPlace, name: str, depth: int = 0) -> Answer:
     """Return what a class has under a name, its own or inherited."""
     return member_in(line_of(code, place, depth), name, place)
 
 
-def member_in(line: Line, name: str, place: Place) -> Answer:
+def member_in(line: BaseLine, name: str, place: DefinedPlace) -> Answer:
     """Return the first member of a line of classes that has a name."""
     for one in line.places:
         answer = own_member(one, name)
         if answer is not None:
             return answer
     if name in _OBJECT:
-        return Outside(name)
+        return IsOutside(name)
     for base in line.outside:
         known = CLOSED.get(base.rpartition(".")[2])
         if known is None:
-            return Unknown(f"{place.name} inherits from {base}")
+            return IsUnknown(f"{place.name} inherits from {base}")
         if name in known:
-            return Outside(name)
+            return IsOutside(name)
     if line.open:
-        return Unknown(line.open)
-    return Gone(f"{place.name} has no {name}", place.dotted)
+        return IsUnknown(line.open)
+    return IsGone(f"{place.name} has no {name}", place.dotted)
 
 
-def own_member(place: Place, name: str) -> Answer | None:
+def own_member(place: DefinedPlace, name: str) -> Answer | None:
     """Return what a class itself has under a name."""
     one = place.binding
     if not isinstance(one, Class):
@@ -144,15 +144,15 @@ def own_member(place: Place, name: str) -> Answer | None:
     if several:
         counting = effective(several)
         if all(b.presence == "sometimes" for b in counting):
-            return Unknown(f"only some conditions define {name} in {place.name}")
+            return IsUnknown(f"only some conditions define {name} in {place.name}")
         last = counting[-1]
         # A method may say more of the type of what the class only declares.
         set_later = one.attributes.get(name)
         if isinstance(last, Value) and not last.type and set_later is not None:
             last = set_later
-        return Here(Place(place.module, f"{place.name}.{name}", last), len(counting) == 1)
+        return IsHere(DefinedPlace(place.module, f"{place.name}.{name}", last), len(counting) == 1)
     if name in one.attributes:
-        return Here(Place(place.module, f"{place.name}.{name}", one.attributes[name]))
+        return IsHere(DefinedPlace(place.module, f"{place.name}.{name}", one.attributes[name]))
     return None
 
 
@@ -181,7 +181,7 @@ def is_abstract(binding: Binding) -> bool:
     )
 
 
-def type_of(code: Codebase, place: Place) -> Answer:
+def type_of(code: Codebase, place: DefinedPlace) -> Answer:
     """Return the class that a value has, as far as its definition says so."""
     one = place.binding
     named = None
@@ -190,8 +190,8 @@ def type_of(code: Codebase, place: Place) -> Answer:
     elif isinstance(one, Function) and kind_of(one) == "property":
         named = one.returns
     if named is None:
-        return Unknown(f"vpatch does not know the type of {place.name}")
+        return IsUnknown(f"vpatch does not know the type of {place.name}")
     answer = code.resolve(place.module, named)
-    if isinstance(answer, Here) and not isinstance(answer.place.binding, Class):
-        return Unknown(f"vpatch does not know the type of {place.name}")
+    if isinstance(answer, IsHere) and not isinstance(answer.place.binding, Class):
+        return IsUnknown(f"vpatch does not know the type of {place.name}")
     return answer

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Literal, NamedTuple
 
-# How sure it is that a binding is there once the module is imported. A "branch" is one of several
-# of which one always runs.
+# How sure it is that a binding is there once the module is imported. A "branch" is one of several,
+# and one of them always runs.
 Presence = Literal["always", "branch", "sometimes", "typing"]
 ParameterKind = Literal["positional", "normal", "star", "keyword", "double-star"]
 

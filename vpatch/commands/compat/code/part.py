@@ -23,11 +23,14 @@ _BUILD_FILES = re.compile(r"setup\.py|CMakeLists\.txt|\.gitignore|pyproject\.tom
 _SOURCES = re.compile(r"csrc/.*\.(?:cpp|cc|cu|h|hpp|cuh|inc)")
 
 
-class Part:
+class CodePart:
     """The modules of some packages, by their dotted names."""
 
     def __init__(
-        self, paths: Mapping[str, str], outline: Callable[[str], Outline], built: Built | None
+        self,
+        paths: Mapping[str, str],
+        outline: Callable[[str], Outline],
+        built: BuiltModules | None,
     ) -> None:
         self._paths = paths
         self._read = outline
@@ -66,7 +69,7 @@ class Part:
         return None if self._built is None else self._built.why_unknown(module, self)
 
 
-class Built:
+class BuiltModules:
     """What the build of a release adds to it: compiled and generated modules."""
 
     def __init__(self, tree: CachedTree) -> None:
@@ -89,7 +92,7 @@ class Built:
         texts = [self._tree.read(path).decode(errors="replace") for path in files]
         return "\n".join(texts) if texts else None
 
-    def why_unknown(self, module: str, part: Part) -> str | None:
+    def why_unknown(self, module: str, part: CodePart) -> str | None:
         if module in self._compiled:
             return "it is compiled"
         parts = module.split(".")
@@ -122,7 +125,7 @@ def modules_of(paths: list[str], below: str = "") -> dict[str, str]:
     return modules
 
 
-def release_part(tree: CachedTree, answers: Answers) -> Part:
+def release_part(tree: CachedTree, answers: Answers) -> CodePart:
     """Return the modules of a release. What is known of a file's contents is not read again."""
 
     def outline(path: str) -> Outline:
@@ -132,4 +135,4 @@ def release_part(tree: CachedTree, answers: Answers) -> Part:
         )
         return outline_of(row)
 
-    return Part(modules_of(list(tree.package)), outline, Built(tree))
+    return CodePart(modules_of(list(tree.package)), outline, BuiltModules(tree))

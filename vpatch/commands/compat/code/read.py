@@ -18,7 +18,7 @@ _DICTIONARIES = frozenset(["globals", "locals", "vars"])
 
 
 class UnreadableError(Exception):
-    """A file is no Python that this Python knows; the text says why."""
+    """This Python does not know the code of a file; the text says why."""
 
 
 def parse(source: bytes) -> ast.Module:
@@ -35,9 +35,9 @@ def parse(source: bytes) -> ast.Module:
             return ast.parse(decode_source(source))
     except SyntaxError as error:
         line = f" (line {error.lineno})" if error.lineno else ""
-        raise UnreadableError(f"is no Python that vpatch's own Python can read{line}") from error
+        raise UnreadableError(f"is not Python that vpatch's own Python can read{line}") from error
     except (ValueError, UnicodeDecodeError, LookupError) as error:
-        raise UnreadableError("is no text in Python's encoding") from error
+        raise UnreadableError("is not text in Python's encoding") from error
     except (RecursionError, MemoryError) as error:
         raise UnreadableError("is nested too deeply") from error
 

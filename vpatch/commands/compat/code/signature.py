@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from vpatch.commands.compat.code.classes import kind_of, line_of, member_in
-from vpatch.commands.compat.code.codebase import Here, Place
+from vpatch.commands.compat.code.codebase import DefinedPlace, IsHere
 from vpatch.commands.compat.code.outline import Class, Function, Parameter, Value
 
 if TYPE_CHECKING:
@@ -42,10 +42,10 @@ class Signature:
 
     parameters: tuple[Parameter, ...]
     is_async: bool
-    place: Place
+    place: DefinedPlace
 
 
-def signature_of(code: Codebase, place: Place, *, bound: bool) -> Signature | str:
+def signature_of(code: Codebase, place: DefinedPlace, *, bound: bool) -> Signature | str:
     """Return the signature of a function or of a class's constructor, or why it is not known.
 
     `bound` says that a method is called on an instance.
@@ -54,7 +54,7 @@ def signature_of(code: Codebase, place: Place, *, bound: bool) -> Signature | st
     if isinstance(one, Class):
         return _constructor(code, place)
     if not isinstance(one, Function):
-        return f"{place.name} is no function that vpatch can read"
+        return f"{place.name} is not a function that vpatch can read"
     strange = [d for d in map(_last, one.decorators) if d not in _TRANSPARENT]
     if strange:
         return f"the decorator {strange[0]} may change the signature"
@@ -74,7 +74,7 @@ def _last(decorator: str) -> str:
 
 
 def _constructor(  # noqa: PLR0911 - a list of reasons
-    code: Codebase, place: Place
+    code: Codebase, place: DefinedPlace
 ) -> Signature | str:
     line = line_of(code, place)
     for number, one in enumerate(line.places):
@@ -86,7 +86,7 @@ def _constructor(  # noqa: PLR0911 - a list of reasons
                 return f"{one.name} makes its instances in a way of its own"
         if "__init__" in one.binding.members:
             answer = member_in(line, "__init__", one)
-            if isinstance(answer, Here) and answer.is_sure:
+            if isinstance(answer, IsHere) and answer.is_sure:
                 return signature_of(code, answer.place, bound=True)
             return f"{one.name}.__init__ has several definitions"
         fields = [d for d in one.binding.decorators if _last(d) in _DATACLASSES]
@@ -99,7 +99,7 @@ def _constructor(  # noqa: PLR0911 - a list of reasons
     return f"{place.name} has no __init__ that vpatch can read"
 
 
-def _of_fields(places: Sequence[Place], decorator: str) -> Signature | str:
+def _of_fields(places: Sequence[DefinedPlace], decorator: str) -> Signature | str:
     """Return the signature that `dataclass` makes of fields, those of the bases first."""
     fields: dict[str, Parameter] = {}
     is_keyword = "kw_only" in decorator
@@ -109,7 +109,7 @@ def _of_fields(places: Sequence[Place], decorator: str) -> Signature | str:
             continue
         if not any(_last(d) in _DATACLASSES for d in one.decorators):
             if one.bases and place is not places[0]:
-                return f"{place.name} is no dataclass"
+                return f"{place.name} is not a dataclass"
             continue
         for name, several in one.members.items():
             value = several[-1]
@@ -149,8 +149,8 @@ def misfit(call: Call, parameters: Sequence[Parameter]) -> str | None:
     twice = [one.name for one in plain[: call.positions] if one.name in call.keywords]
     if twice and "double-star" not in kinds:
         return f"it gets {twice[0]} twice"
-    given = {one.name for one in plain[: call.positions]} | set(call.keywords)
-    missing = [one.name for one in parameters if one.is_required and one.name not in given]
+    passed = {one.name for one in plain[: call.positions]} | set(call.keywords)
+    missing = [one.name for one in parameters if one.is_required and one.name not in passed]
     if call.has_star:
         keyword_only = {one.name for one in parameters if one.kind == "keyword"}
         missing = [name for name in missing if name in keyword_only]
@@ -184,7 +184,7 @@ def lacking(original: Sequence[Parameter], replacement: Sequence[Parameter]) -> 
         else:
             by_position = plain[position] if position < len(plain) else None
             taken |= {one.name} if by_position is None else {one.name, by_position.name}
-            # A name that is only at the same position is no help to who gives it by name.
+            # A name that is only at the same position does not help who gives it by name.
             is_named = one.name in names or "double-star" in kinds
             is_placed = by_position is not None or "star" in kinds
             if not (is_placed if one.kind == "positional" else is_named):

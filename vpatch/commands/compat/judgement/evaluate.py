@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from vpatch.commands.compat.code.classes import Line, kind_of, line_of, member_in, type_of
-from vpatch.commands.compat.code.codebase import Gone, Here, InModule, Outside, Unknown
+from vpatch.commands.compat.code.classes import BaseLine, kind_of, line_of, member_in, type_of
+from vpatch.commands.compat.code.codebase import IsGone, IsHere, IsModule, IsOutside, IsUnknown
 from vpatch.commands.compat.code.outline import Class, Function
 from vpatch.commands.compat.surface.items import ABOVE, CALLED
 
 if TYPE_CHECKING:
-    from vpatch.commands.compat.code.codebase import Answer, Codebase, Place
+    from vpatch.commands.compat.code.codebase import Answer, Codebase, DefinedPlace
     from vpatch.commands.compat.surface.items import Ref
 
 # Decorators under which a function still returns what its annotation names.
@@ -27,19 +27,19 @@ class Evaluated(NamedTuple):
     answer: Answer
     is_bound: bool = False
     is_last: bool = True
-    owner: Line | None = None
+    owner: BaseLine | None = None
     is_above: bool = False
 
 
 def evaluate(code: Codebase, ref: Ref) -> Evaluated:
     """Follow a reference; of several beginnings, the first that is not gone counts."""
     results = [_root(code, root) for root in ref.roots]
-    result = next((one for one in results if not isinstance(one.answer, Gone)), results[0])
+    result = next((one for one in results if not isinstance(one.answer, IsGone)), results[0])
     for number, step in enumerate(ref.steps):
-        if isinstance(result.answer, Gone | Unknown):
+        if isinstance(result.answer, IsGone | IsUnknown):
             return result._replace(is_last=False)
         result = _step(code, result, step)
-        if isinstance(result.answer, Gone | Unknown) and number + 1 < len(ref.steps):
+        if isinstance(result.answer, IsGone | IsUnknown) and number + 1 < len(ref.steps):
             return result._replace(is_last=False)
     return result
 
@@ -49,73 +49,73 @@ def _root(code: Codebase, root: str) -> Evaluated:
     result = Evaluated(code.module(first))
     for number, name in enumerate(rest):
         before = result.answer
-        if isinstance(before, Here) and not isinstance(before.place.binding, Class):
+        if isinstance(before, IsHere) and not isinstance(before.place.binding, Class):
             result = _step(code, result, name)
         else:
-            owner = line_of(code, before.place) if isinstance(before, Here) else None
+            owner = line_of(code, before.place) if isinstance(before, IsHere) else None
             is_on_the_way = number + 1 < len(rest)
             result = Evaluated(code.step(before, name), owner=owner)
             # An import goes through modules, whatever else has that name in their package.
-            if is_on_the_way and isinstance(before, InModule) and not _is_module(result.answer):
+            if is_on_the_way and isinstance(before, IsModule) and not _is_module(result.answer):
                 module = code.module(f"{before.name}.{name}")
-                if isinstance(module, InModule) and _has(code, module, rest[number + 1]):
+                if isinstance(module, IsModule) and _has(code, module, rest[number + 1]):
                     result = Evaluated(module)
-        if isinstance(result.answer, Gone | Unknown):
+        if isinstance(result.answer, IsGone | IsUnknown):
             return result._replace(is_last=number + 1 == len(rest))
     return result
 
 
 def _is_module(answer: Answer) -> bool:
-    return isinstance(answer, InModule)
+    return isinstance(answer, IsModule)
 
 
-def _has(code: Codebase, module: InModule, name: str) -> bool:
-    return not isinstance(code.name_in(module.name, name), Gone)
+def _has(code: Codebase, module: IsModule, name: str) -> bool:
+    return not isinstance(code.name_in(module.name, name), IsGone)
 
 
 def _step(  # noqa: C901, PLR0911 - one for each form
     code: Codebase, result: Evaluated, step: str
 ) -> Evaluated:
     answer = result.answer
-    if isinstance(answer, Outside):
-        return Evaluated(Unknown("it comes from outside vLLM"))
-    if isinstance(answer, InModule):
-        return Evaluated(code.step(answer, step) if step not in {CALLED, ABOVE} else Unknown("?"))
-    if not isinstance(answer, Here):
+    if isinstance(answer, IsOutside):
+        return Evaluated(IsUnknown("it comes from outside vLLM"))
+    if isinstance(answer, IsModule):
+        return Evaluated(code.step(answer, step) if step not in {CALLED, ABOVE} else IsUnknown("?"))
+    if not isinstance(answer, IsHere):
         return result
     if not answer.is_sure:
-        return Evaluated(Unknown("it has several definitions, under conditions"))
+        return Evaluated(IsUnknown("it has several definitions, under conditions"))
     if step == CALLED:
         return _called(code, answer.place)
     if step == ABOVE:
         return result._replace(is_above=True)
-    place: Place = answer.place
+    place: DefinedPlace = answer.place
     is_class = isinstance(place.binding, Class)
     if not is_class:
         kind = type_of(code, place)
-        if not isinstance(kind, Here):
+        if not isinstance(kind, IsHere):
             return Evaluated(
-                kind if isinstance(kind, Unknown) else Unknown("its type is outside vLLM")
+                kind if isinstance(kind, IsUnknown) else IsUnknown("its type is outside vLLM")
             )
         place = kind.place
     line = line_of(code, place)
     if result.is_above:
-        line = Line(line.places[1:], line.outside, line.open)
+        line = BaseLine(line.places[1:], line.outside, line.open)
         if not line.places:
-            return Evaluated(Unknown(f"vpatch cannot read the bases of {place.name}"))
+            return Evaluated(IsUnknown(f"vpatch cannot read the bases of {place.name}"))
     is_bound = result.is_bound or result.is_above or not is_class
     return Evaluated(member_in(line, step, place), is_bound=is_bound, owner=line)
 
 
-def _called(code: Codebase, place: Place) -> Evaluated:
+def _called(code: Codebase, place: DefinedPlace) -> Evaluated:
     """Return an instance of a class, or of the class that a function returns."""
     one = place.binding
     if isinstance(one, Class):
-        return Evaluated(Here(place), is_bound=True)
+        return Evaluated(IsHere(place), is_bound=True)
     if isinstance(one, Function) and one.returns and not one.is_async:
         names = {d.partition("(")[0].rpartition(".")[2] for d in one.decorators}
         if names <= _RETURNING and kind_of(one) != "property":
             answer = code.resolve(place.module, one.returns)
-            if isinstance(answer, Here) and isinstance(answer.place.binding, Class):
+            if isinstance(answer, IsHere) and isinstance(answer.place.binding, Class):
                 return Evaluated(answer, is_bound=True)
-    return Evaluated(Unknown(f"vpatch does not know what {place.name} returns"))
+    return Evaluated(IsUnknown(f"vpatch does not know what {place.name} returns"))

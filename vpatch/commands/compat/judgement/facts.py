@@ -11,7 +11,7 @@ from vpatch.commands.compat.code.classes import (
     member_in,
     own_member,
 )
-from vpatch.commands.compat.code.codebase import Gone, Here, InModule, Outside, Unknown
+from vpatch.commands.compat.code.codebase import IsGone, IsHere, IsModule, IsOutside, IsUnknown
 from vpatch.commands.compat.code.libraries import may_have
 from vpatch.commands.compat.code.outline import Class, Function
 from vpatch.commands.compat.code.signature import lacking, misfit, optional_names, signature_of
@@ -19,9 +19,9 @@ from vpatch.commands.compat.code.signature import lacking, misfit, optional_name
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from vpatch.commands.compat.code.classes import Line
-    from vpatch.commands.compat.code.codebase import Answer, Place
-    from vpatch.commands.compat.judgement.release import Release
+    from vpatch.commands.compat.code.classes import BaseLine
+    from vpatch.commands.compat.code.codebase import Answer, DefinedPlace
+    from vpatch.commands.compat.judgement.release import JudgedRelease
     from vpatch.commands.compat.surface.items import Item
 
 # These are gone as well if a module on the way is.
@@ -51,7 +51,7 @@ class Fact(NamedTuple):
     of_class: bool = False
 
 
-def fact_of(release: Release, item: Item) -> Fact:
+def fact_of(release: JudgedRelease, item: Item) -> Fact:
     """Return what a release has of an item."""
     match item.kind:
         case "override":
@@ -68,13 +68,13 @@ def fact_of(release: Release, item: Item) -> Fact:
     return fact._replace(runs=release.runs(item.guards))
 
 
-def _reference(release: Release, item: Item) -> Fact:
+def _reference(release: JudgedRelease, item: Item) -> Fact:
     result = release.evaluate(item.ref)
     answer = result.answer
     if result.owner is not None and all(map(release.is_own, result.owner.places)):
         # A class that inherits nothing from vLLM.
         return Fact("own")
-    if isinstance(answer, Here) and not release.is_own(answer.place):
+    if isinstance(answer, IsHere) and not release.is_own(answer.place):
         return _here(release, item, answer, is_bound=result.is_bound)
     # What cannot be called is reported where it is imported or read.
     is_whole = item.kind in _WHOLE and not item.ref.steps
@@ -85,21 +85,21 @@ def _reference(release: Release, item: Item) -> Fact:
     return fact
 
 
-def _presence(release: Release, answer: Answer, *, is_last: bool) -> Fact:
+def _presence(release: JudgedRelease, answer: Answer, *, is_last: bool) -> Fact:
     match answer:
-        case Here(place=place):
+        case IsHere(place=place):
             return Fact("own" if release.is_own(place) else "here")
-        case InModule(name=name):
+        case IsModule(name=name):
             return Fact("here", where=release.path_of(name), what="module")
-        case Outside():
+        case IsOutside():
             return Fact("here", "it comes from outside vLLM", what="outside")
-        case Gone(why=why):
+        case IsGone(why=why):
             return Fact("gone" if is_last else "lost", why)
-        case Unknown(why=why):
+        case IsUnknown(why=why):
             return Fact("unknown", why)
 
 
-def _checked(release: Release, item: Item, fact: Fact, owner: Line | None) -> Fact:
+def _checked(release: JudgedRelease, item: Item, fact: Fact, owner: BaseLine | None) -> Fact:
     """Look again at a name that is not there: somebody may set it from elsewhere."""
     name = item.ref.text.rpartition(".")[2]
     if item.ref.steps:
@@ -121,7 +121,7 @@ def _checked(release: Release, item: Item, fact: Fact, owner: Line | None) -> Fa
 
 
 def _here(  # noqa: PLR0911 - one for each kind
-    release: Release, item: Item, answer: Here, *, is_bound: bool
+    release: JudgedRelease, item: Item, answer: IsHere, *, is_bound: bool
 ) -> Fact:
     place = answer.place
     fact = Fact("here", where=release.where(place), what=_what(place))
@@ -151,17 +151,17 @@ def _here(  # noqa: PLR0911 - one for each kind
     return fact
 
 
-def _what(place: Place) -> str:
+def _what(place: DefinedPlace) -> str:
     """Return what a place is: outside a class, a method is a function."""
     kind = kind_of(place.binding)
     return kind if "." in place.name else kind.replace("method", "function")
 
 
-def _patched(release: Release, item: Item, fact: Fact, place: Place) -> Fact:
+def _patched(release: JudgedRelease, item: Item, fact: Fact, place: DefinedPlace) -> Fact:
     fact = fact._replace(body=release.body(place))
     one = place.binding
     own = release.code.find(item.own_name) if item.own_name else None
-    if isinstance(one, Function) and isinstance(own, Here) and own.is_sure:
+    if isinstance(one, Function) and isinstance(own, IsHere) and own.is_sure:
         new = own.place.binding
         if isinstance(new, Function) and release.is_own(own.place) and not new.decorators:
             return fact._replace(problems=tuple(_differences(one, new)))
@@ -181,23 +181,23 @@ def _differences(base: Function, own: Function) -> Iterator[str]:
     yield from lacking(base.parameters[strip[0] :], own.parameters[strip[1] :])
 
 
-def _lines(release: Release, item: Item) -> tuple[list[Line], str]:
+def _lines(release: JudgedRelease, item: Item) -> tuple[list[BaseLine], str]:
     """Return the lines of the bases of a class of the target, and why one is not known."""
     lines, why = [], ""
     for base in item.bases:
         answer = release.evaluate(base).answer
-        if isinstance(answer, Here) and isinstance(answer.place.binding, Class):
+        if isinstance(answer, IsHere) and isinstance(answer.place.binding, Class):
             line = line_of(release.code, answer.place)
             lines.append(line)
             why = why or line.open or ("" if answer.is_sure else "a base has several definitions")
-        elif isinstance(answer, Gone):
+        elif isinstance(answer, IsGone):
             why = f"a base is gone: {answer.why}"
         else:
             why = why or f"vpatch cannot read the base {base.text}"
     return lines, why
 
 
-def _override(release: Release, item: Item) -> Fact:  # noqa: C901, PLR0911 - in order
+def _override(release: JudgedRelease, item: Item) -> Fact:  # noqa: C901, PLR0911 - in order
     lines, why = _lines(release, item)
     name = item.own_name
     if not any(not release.is_own(place) for line in lines for place in line.places):
@@ -205,7 +205,7 @@ def _override(release: Release, item: Item) -> Fact:  # noqa: C901, PLR0911 - in
     for line in lines:
         for place in line.places:
             answer = None if release.is_own(place) else own_member(place, name)
-            if isinstance(answer, Here) and item.own is not None:
+            if isinstance(answer, IsHere) and item.own is not None:
                 one = answer.place.binding
                 what = kind_of(one)
                 fact = Fact("here", where=release.where(answer.place), what=what, of_class=True)
@@ -215,7 +215,7 @@ def _override(release: Release, item: Item) -> Fact:  # noqa: C901, PLR0911 - in
                     return fact
                 problems = tuple(_differences(one, item.own)) if name != "__init__" else ()
                 return fact._replace(body=release.body(answer.place), problems=problems)
-            if isinstance(answer, Unknown):
+            if isinstance(answer, IsUnknown):
                 return Fact("unknown", answer.why)
     if name.startswith("__"):
         return Fact("own")
@@ -227,12 +227,12 @@ def _override(release: Release, item: Item) -> Fact:  # noqa: C901, PLR0911 - in
     return Fact("gone", f"no base in vLLM has {name}, which yours would replace", of_class=True)
 
 
-def _abstract(release: Release, item: Item) -> Fact:
+def _abstract(release: JudgedRelease, item: Item) -> Fact:
     """Return the abstract methods that a class of the target does not implement."""
     if not item.own_name or item.own_name in release.parents:
         return Fact("own")
     answer = release.code.find(item.own_name)
-    if not isinstance(answer, Here) or not isinstance(answer.place.binding, Class):
+    if not isinstance(answer, IsHere) or not isinstance(answer.place.binding, Class):
         return Fact("own")
     line = line_of(release.code, answer.place)
     in_vllm = [place for place in line.places if not release.is_own(place)]
@@ -252,7 +252,7 @@ def _abstract(release: Release, item: Item) -> Fact:
     missing = []
     for name in sorted(names):
         member = member_in(line, name, answer.place)
-        if isinstance(member, Here) and member.is_sure and is_abstract(member.place.binding):
+        if isinstance(member, IsHere) and member.is_sure and is_abstract(member.place.binding):
             missing.append(f"does not implement the abstract method {name}")
     if line.open and missing:
         return Fact("unknown", line.open)
@@ -262,19 +262,19 @@ def _abstract(release: Release, item: Item) -> Fact:
     )
 
 
-def definition_of(release: Release, item: Item) -> tuple[str, list[str]] | None:
+def definition_of(release: JudgedRelease, item: Item) -> tuple[str, list[str]] | None:
     """Return the place and the lines of what an item is about in vLLM."""
-    place: Place | None = None
+    place: DefinedPlace | None = None
     if item.kind == "override":
         places = (p for line in _lines(release, item)[0] for p in line.places)
         members = (own_member(p, item.own_name) for p in places if not release.is_own(p))
-        place = next((one.place for one in members if isinstance(one, Here)), None)
+        place = next((one.place for one in members if isinstance(one, IsHere)), None)
     elif item.kind != "abstract":
         answer = release.evaluate(item.ref).answer
-        place = answer.place if isinstance(answer, Here) else None
+        place = answer.place if isinstance(answer, IsHere) else None
     if place is None or release.is_own(place):
         return None
     if item.kind == "call" and isinstance(place.binding, Class):
         member = member_in(line_of(release.code, place), "__init__", place)
-        place = member.place if isinstance(member, Here) else place
+        place = member.place if isinstance(member, IsHere) else place
     return release.where(place), release.lines(place)

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 
 from packaging.version import Version
 
-from vpatch.commands.compat.code.codebase import Codebase, Gone, Here, InModule, Outside
+from vpatch.commands.compat.code.codebase import Codebase, IsGone, IsHere, IsModule, IsOutside
 from vpatch.commands.compat.code.outline import Class, Function
-from vpatch.commands.compat.code.part import Built, Part, release_part
+from vpatch.commands.compat.code.part import BuiltModules, CodePart, release_part
 from vpatch.commands.compat.code.read import read_outline
 from vpatch.commands.compat.judgement.evaluate import evaluate
 from vpatch.commands.compat.judgement.facts import Fact
@@ -24,10 +24,10 @@ from vpatch.util.versions import read_version
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from vpatch.commands.compat.code.codebase import Place
+    from vpatch.commands.compat.code.codebase import DefinedPlace
     from vpatch.commands.compat.judgement.evaluate import Evaluated
     from vpatch.commands.compat.surface.items import Guard, Ref, Surface
-    from vpatch.commands.compat.target import Target
+    from vpatch.commands.compat.target import CompatTarget
     from vpatch.planning.answers import Answers
     from vpatch.source.entry import CachedTree
 
@@ -47,13 +47,13 @@ _QUESTION = "the digest of a definition, form 1"
 _MOST_MOVES = 3
 
 
-class Release:
+class JudgedRelease:
     """A release and a target, by the names of what they define."""
 
-    def __init__(self, tree: CachedTree, own: Part, surface: Surface, answers: Answers) -> None:
+    def __init__(self, tree: CachedTree, own: CodePart, surface: Surface, answers: Answers) -> None:
         self._tree = tree
         self._part = release_part(tree, answers)
-        self._built = Built(tree)
+        self._built = BuiltModules(tree)
         self._answers = answers
         self._own_roots = own.roots
         self.version = tree.pin.version
@@ -70,16 +70,16 @@ class Release:
             self._evaluated[ref] = evaluate(self.code, ref)
         return self._evaluated[ref]
 
-    def is_own(self, place: Place) -> bool:
+    def is_own(self, place: DefinedPlace) -> bool:
         return place.module.partition(".")[0] in self._own_roots
 
     def path_of(self, module: str) -> str:
         return self._part.path(module) or module.replace(".", "/")
 
-    def where(self, place: Place) -> str:
+    def where(self, place: DefinedPlace) -> str:
         return f"{self.path_of(place.module)}:{place.binding.first}"
 
-    def lines(self, place: Place) -> list[str]:
+    def lines(self, place: DefinedPlace) -> list[str]:
         """Return the lines of a definition of vLLM."""
         path = self._part.path(place.module)
         if path is None or not isinstance(place.binding, Function | Class):
@@ -87,7 +87,7 @@ class Release:
         text = self._tree.package_files[path].decode(errors="replace")
         return text.splitlines()[place.binding.first - 1 : place.binding.last]
 
-    def body(self, place: Place) -> str:
+    def body(self, place: DefinedPlace) -> str:
         """Return a digest of a function that is the same for every layout and docstring."""
         path, one = self._part.path(place.module), place.binding
         if path is None or not isinstance(one, Function):
@@ -189,13 +189,13 @@ class Release:
                 result = self._compares(guard)
             case "has":
                 answer = self.evaluate(guard.refs[0].attribute(guard.names[0])).answer
-                known = {Here: True, Outside: True, InModule: True, Gone: False}
+                known = {IsHere: True, IsOutside: True, IsModule: True, IsGone: False}
                 result = known.get(type(answer))
             case "handler":
                 answers = [self.evaluate(ref).answer for ref in guard.refs]
-                if any(isinstance(one, Gone) for one in answers):
+                if any(isinstance(one, IsGone) for one in answers):
                     result = True
-                elif answers and all(isinstance(one, Here | InModule) for one in answers):
+                elif answers and all(isinstance(one, IsHere | IsModule) for one in answers):
                     result = False
         return result if result is None or not guard.is_not else not result
 
@@ -206,6 +206,6 @@ class Release:
         return bool(_OPERATORS[guard.comparison](version, Version(guard.version)))
 
 
-def own_part(target: Target) -> Part:
+def own_part(target: CompatTarget) -> CodePart:
     """Return the modules of a target."""
-    return Part(target.modules, lambda path: read_outline(target.files[path]), None)
+    return CodePart(target.modules, lambda path: read_outline(target.files[path]), None)

@@ -21,7 +21,7 @@ _NEED_EVIDENCE = frozenset(["field", "override", "call"])
 
 
 @dataclass(frozen=True)
-class Verdict:
+class ItemVerdict:
     """What a release means for an item; `why` is a clause.
 
     `where` is the place in vLLM, `moved` where a name that is gone is now.
@@ -39,7 +39,7 @@ class JudgedItem:
 
     item: Item
     spots: tuple[Spot, ...]
-    verdicts: Mapping[str, Verdict]
+    verdicts: Mapping[str, ItemVerdict]
 
 
 def judge(
@@ -68,25 +68,25 @@ def judge(
     return JudgedItem(item, tuple(spots), verdicts)
 
 
-def _verdict(item: Item, fact: Fact, before: Fact | None, *, has_base: bool) -> Verdict:
+def _verdict(item: Item, fact: Fact, before: Fact | None, *, has_base: bool) -> ItemVerdict:
     verdict = _running(item, fact, before, has_base=has_base)
     if fact.runs is False:
-        return Verdict("not run", f"it runs only {', '.join(item.conditions)}", fact.where)
+        return ItemVerdict("not run", f"it runs only {', '.join(item.conditions)}", fact.where)
     if item.kind == "override" and verdict.state == "gone":
         return _method_gone(fact, before, has_base=has_base)
     if verdict.state == "gone" and _is_caught(item):
         if before is not None and before.presence == "gone":
-            return Verdict("holds", f"{verdict.why}; the code catches that", "", verdict.moved)
-        return Verdict("look again", f"{verdict.why}; the code catches that", "", verdict.moved)
+            return ItemVerdict("holds", f"{verdict.why}; the code catches that", "", verdict.moved)
+        return ItemVerdict("look again", f"{verdict.why}; the code catches that", "", verdict.moved)
     return verdict
 
 
-def _method_gone(fact: Fact, before: Fact | None, *, has_base: bool) -> Verdict:
-    """Return the verdict on a method of the target of which no base in vLLM knows."""
+def _method_gone(fact: Fact, before: Fact | None, *, has_base: bool) -> ItemVerdict:
+    """Return the verdict on a method of the target that no base in vLLM has."""
     if before is not None and before.presence == "here":
-        return Verdict("gone", fact.why)
+        return ItemVerdict("gone", fact.why)
     # The release that it is for has none either: it is the target's own method.
-    return Verdict("holds" if has_base else "look again", fact.why)
+    return ItemVerdict("holds" if has_base else "look again", fact.why)
 
 
 def _is_caught(item: Item) -> bool:
@@ -96,34 +96,34 @@ def _is_caught(item: Item) -> bool:
     return bool(names & {"AttributeError", "Exception", "BaseException", ""})
 
 
-def _running(item: Item, fact: Fact, before: Fact | None, *, has_base: bool) -> Verdict:
+def _running(item: Item, fact: Fact, before: Fact | None, *, has_base: bool) -> ItemVerdict:
     match fact.presence:
         case "own":
-            return Verdict("holds", "the target has it itself")
+            return ItemVerdict("holds", "the target has it itself")
         case "unknown":
-            return Verdict("unknown", fact.why, fact.where)
+            return ItemVerdict("unknown", fact.why, fact.where)
         case "lost":
-            return Verdict("unknown", f"what it is reached through is gone: {fact.why}")
+            return ItemVerdict("unknown", f"what it is reached through is gone: {fact.why}")
         case "gone":
-            return Verdict("gone", fact.why, fact.where, fact.moved)
+            return ItemVerdict("gone", fact.why, fact.where, fact.moved)
         case "here":
             return _there(item, fact, before, has_base=has_base)
 
 
 def _there(  # noqa: PLR0911 - in the order of their weight
     item: Item, fact: Fact, before: Fact | None, *, has_base: bool
-) -> Verdict:
+) -> ItemVerdict:
     if item.kind == "subclass" and fact.what not in {"class", "outside", ""}:
-        return Verdict("changed", f"it is a {fact.what}, and no class", fact.where)
+        return ItemVerdict("changed", f"it is a {fact.what}, and no class", fact.where)
     # A branch that does not run in the release that it is for is made for others.
     if before is None or before.presence != "here" or before.runs is False:
         return _without_base(item, fact, before, has_base=has_base)
     fresh = [one for one in fact.problems if one not in before.problems]
     if fresh:
         state: State = "look again" if fact.what == "unchecked" else "changed"
-        return Verdict(state, "; ".join(_said(item, one) for one in fresh), fact.where)
+        return ItemVerdict(state, "; ".join(_said(item, one) for one in fresh), fact.where)
     if item.kind == "call" and fact.problems:
-        return Verdict(
+        return ItemVerdict(
             "unknown", f"the same in the release it is for: {fact.problems[0]}", fact.where
         )
     is_replaced = item.kind in {"override", "patch"}
@@ -131,32 +131,32 @@ def _there(  # noqa: PLR0911 - in the order of their weight
         # Whoever calls a class may call a function in its place.
         is_soft = {fact.what, before.what} & {"value", "class"}
         state = "look again" if is_soft else "changed"
-        return Verdict(state, f"it was a {before.what}, and is a {fact.what}", fact.where)
+        return ItemVerdict(state, f"it was a {before.what}, and is a {fact.what}", fact.where)
     for changed, why in (
         (fact.body != before.body, "its body changed"),
         (fact.bases != before.bases, _bases(before, fact)),
         (_defaults(before, fact) != "", _defaults(before, fact)),
     ):
         if changed:
-            return Verdict("look again", why, fact.where)
-    return Verdict("holds", "", fact.where)
+            return ItemVerdict("look again", why, fact.where)
+    return ItemVerdict("holds", "", fact.where)
 
 
-def _without_base(item: Item, fact: Fact, before: Fact | None, *, has_base: bool) -> Verdict:
+def _without_base(item: Item, fact: Fact, before: Fact | None, *, has_base: bool) -> ItemVerdict:
     """Return the verdict on what is there, where there is nothing to compare it with."""
     if item.kind == "override" and before is not None and before.presence == "gone":
-        return Verdict("look again", "vLLM's class has one of that name now", fact.where)
+        return ItemVerdict("look again", "vLLM's class has one of that name now", fact.where)
     if not fact.problems:
-        return Verdict("holds", fact.why, fact.where)
+        return ItemVerdict("holds", fact.why, fact.where)
     text = "; ".join(_said(item, one) for one in fact.problems)
     if before is None and has_base:
         # In the release that it is for, the target may well know what it does.
         if item.kind == "call":
-            return Verdict("unknown", f"in the release that it is for, {text}", fact.where)
-        return Verdict("holds", f"meant so, since it is for this release: {text}", fact.where)
+            return ItemVerdict("unknown", f"in the release that it is for, {text}", fact.where)
+        return ItemVerdict("holds", f"meant so, since it is for this release: {text}", fact.where)
     # A method that lacks what nobody gives it breaks nothing.
     state: State = "changed" if item.kind == "call" else "look again"
-    return Verdict(state, text, fact.where)
+    return ItemVerdict(state, text, fact.where)
 
 
 def _said(item: Item, problem: str) -> str:

@@ -11,19 +11,23 @@ from vpatch.util.markdown import escape, fence_of
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from vpatch.commands.compat.difference import Difference
+    from vpatch.commands.compat.difference import DefinitionDifference
     from vpatch.commands.compat.judgement.verdict import State
     from vpatch.commands.compat.result import CompatItem, CompatResult
 
 
 def markdown(
-    result: CompatResult, states: Sequence[State], differences: Sequence[Difference] | None
+    result: CompatResult,
+    states: Sequence[State],
+    differences: Sequence[DefinitionDifference] | None,
 ) -> str:
     return "\n".join(_lines(result, states, differences)) + "\n"
 
 
 def _lines(
-    result: CompatResult, states: Sequence[State], differences: Sequence[Difference] | None
+    result: CompatResult,
+    states: Sequence[State],
+    differences: Sequence[DefinitionDifference] | None,
 ) -> Iterator[str]:
     yield f"# {escape(result.target)} on vLLM"
     yield ""

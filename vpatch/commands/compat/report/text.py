@@ -11,7 +11,7 @@ from vpatch.util.wrapping import wrapped
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from vpatch.commands.compat.difference import Difference
+    from vpatch.commands.compat.difference import DefinitionDifference
     from vpatch.commands.compat.judgement.verdict import State
     from vpatch.commands.compat.result import CompatItem, CompatResult
 
@@ -127,7 +127,7 @@ def result_lines(result: CompatResult, states: Sequence[State], width: int) -> I
 
 
 def difference_lines(
-    result: CompatResult, differences: Sequence[Difference], width: int
+    result: CompatResult, differences: Sequence[DefinitionDifference], width: int
 ) -> Iterator[str]:
     """What is new between two releases, each with the diff of vLLM's definition."""
     before, after = (one.label for one in result.releases)

@@ -9,11 +9,11 @@ from vpatch.commands.compat.surface.items import Item, Ref, Spot, Surface
 from vpatch.commands.compat.surface.walk import Walker
 
 if TYPE_CHECKING:
-    from vpatch.commands.compat.target import Target
+    from vpatch.commands.compat.target import CompatTarget
     from vpatch.progress import Progress
 
 
-def surface_of(target: Target, progress: Progress) -> Surface:
+def surface_of(target: CompatTarget, progress: Progress) -> Surface:
     """Return what a target takes from vLLM. Files that cannot be read are named."""
     surface = Surface()
     task = progress.start(f"Reading {target.name}")

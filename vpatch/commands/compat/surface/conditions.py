@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Literal
 from vpatch.commands.compat.surface.guards import caught, guard_of, opposite, suppressed
 from vpatch.commands.compat.surface.items import Guard, Item, ItemKind, Ref, Spot, Surface
 from vpatch.commands.compat.surface.names import (
-    Scope,
+    NameScope,
     absolute_import,
     function_scope,
     module_scope,
@@ -40,7 +40,7 @@ class Collector(ast.NodeVisitor):
         self._path = path
         self._module = module
         self._is_package = is_package
-        self._scope: Scope = module_scope(tree, module, is_package=is_package)
+        self._scope: NameScope = module_scope(tree, module, is_package=is_package)
         self._guards: tuple[Guard, ...] = ()
         self._when: Literal["import", "call"] = "import"
         self._class = ""

@@ -17,13 +17,13 @@ _ONCE = 2
 _SCOPES = (*_FUNCTIONS, ast.ClassDef, ast.Lambda)
 
 
-class Scope:
+class NameScope:
     """The names of a module or of a function, and of the scopes around it.
 
     `own_class` is the dotted name of the class that a method is in.
     """
 
-    def __init__(self, outer: Scope | None = None, own_class: str = "") -> None:
+    def __init__(self, outer: NameScope | None = None, own_class: str = "") -> None:
         self._outer = outer
         self._names: dict[str, Ref | None] = {}
         self.own_class: str = own_class or (outer.own_class if outer else "")
@@ -86,7 +86,9 @@ def absolute_import(module: str, named: str | None, level: int, *, is_package: b
     return ".".join([*base, *([named] if named else [])])
 
 
-def bind_imports(scope: Scope, nodes: Iterable[ast.AST], module: str, *, is_package: bool) -> None:
+def bind_imports(
+    scope: NameScope, nodes: Iterable[ast.AST], module: str, *, is_package: bool
+) -> None:
     for node in nodes:
         if isinstance(node, ast.Import):
             for alias in node.names:
@@ -109,9 +111,9 @@ def statements_of(body: Iterable[ast.stmt]) -> Iterator[ast.AST]:
             stack.extend(ast.iter_child_nodes(node))
 
 
-def module_scope(tree: ast.Module, module: str, *, is_package: bool) -> Scope:
+def module_scope(tree: ast.Module, module: str, *, is_package: bool) -> NameScope:
     """Return the names of a module. Its own functions and classes are the target's."""
-    scope = Scope()
+    scope = NameScope()
     nodes = list(statements_of(tree.body))
     bind_imports(scope, nodes, module, is_package=is_package)
     for node in nodes:
@@ -122,19 +124,19 @@ def module_scope(tree: ast.Module, module: str, *, is_package: bool) -> Scope:
 
 
 def function_scope(
-    outer: Scope,
+    outer: NameScope,
     node: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda,
     module: str,
     *,
     is_package: bool,
     own_class: str = "",
     me: tuple[str, Ref] | None = None,
-) -> Scope:
+) -> NameScope:
     """Return the names of a function: its parameters by their annotations, imports and values.
 
     `me` is the first parameter of a method, and what it means.
     """
-    scope = Scope(outer, own_class)
+    scope = NameScope(outer, own_class)
     body = [node.body] if isinstance(node, ast.Lambda) else node.body
     nodes = [one for statement in body for one in _nodes_of(statement)]
     arguments = node.args
@@ -160,7 +162,7 @@ def _nodes_of(node: ast.AST) -> Iterator[ast.AST]:
         yield from ast.walk(node)
 
 
-def _bind_values(scope: Scope, nodes: Iterable[ast.AST]) -> None:
+def _bind_values(scope: NameScope, nodes: Iterable[ast.AST]) -> None:
     """Bind the names that are assigned: what is assigned twice has no meaning that is sure."""
     values: dict[str, list[Callable[[], Ref | None]]] = {}
     for node in nodes:

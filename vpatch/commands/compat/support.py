@@ -14,11 +14,11 @@ from vpatch.util.versions import read_version
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from vpatch.commands.compat.target import Target
+    from vpatch.commands.compat.target import CompatTarget
 
 
 @dataclass(frozen=True)
-class Declared:
+class DeclaredReleases:
     """The releases that a target declares, and the one that the others are compared with.
 
     `base` is None if nothing says it; `reason` is a clause for people.
@@ -30,8 +30,8 @@ class Declared:
 
 
 def declared_by(
-    target: Target, supports: str | None, base: str | None, known: Sequence[str]
-) -> Declared:
+    target: CompatTarget, supports: str | None, base: str | None, known: Sequence[str]
+) -> DeclaredReleases:
     """Return what a target declares; `known` are the releases that the index has.
 
     Raises:
@@ -41,15 +41,17 @@ def declared_by(
     releases = [one for one in known if specifier is not None and specifier.contains(one)]
     declares = frozenset(releases)
     if base is not None:
-        return Declared(declares, base, "you named it")
+        return DeclaredReleases(declares, base, "you named it")
     if releases:
         source = "the metadata" if supports is None else "--supports"
-        return Declared(declares, releases[0], f"it is the first one that {source} allows")
+        return DeclaredReleases(declares, releases[0], f"it is the first one that {source} allows")
     version = read_version(target.version or "")
     if version is not None and version.base_version in known:
         reason = f"the version of {target.name}, {target.version}, begins so"
-        return Declared(declares, version.base_version, reason)
-    return Declared(declares, None, "nothing says which release it is for (--base, --supports)")
+        return DeclaredReleases(declares, version.base_version, reason)
+    return DeclaredReleases(
+        declares, None, "nothing says which release it is for (--base, --supports)"
+    )
 
 
 def parse_supports(text: str) -> SpecifierSet | None:
