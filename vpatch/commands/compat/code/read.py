@@ -18,7 +18,7 @@ _DICTIONARIES = frozenset(["globals", "locals", "vars"])
 
 
 class UnreadableError(Exception):
-    """This Python does not know the code of a file; the text says why."""
+    """Python cannot parse a file; the text says why."""
 
 
 def parse(source: bytes) -> ast.Module:
