@@ -116,8 +116,8 @@ def _command(name: str) -> click.Command:
 def cli() -> None:
     """Maintain declared patches on top of upstream vLLM.
 
-    Exit codes: 0 clean, 1 findings that need a person, 2 wrong usage, 3 a fault of vpatch, 4 the
-    environment (network, Docker, disk), 130 interrupted. Options go before or after a command.
+    Exit codes: 0 clean, 1 findings, 2 wrong usage, 3 a fault of vpatch, 4 the environment, 130
+    interrupted. Options go before or after a command.
     """
 
 
