@@ -531,7 +531,7 @@ def test_the_page_has_an_example_of_each_function_that_runs(project, stubs, monk
     api.record_shapes(trusting(), PATCH, vllm="0.23,0.24")
     committed(project)
     evidenced(project)
-    plugin = project.folder / "my-plugin" / "my_plugin"
+    plugin = project / "my-plugin" / "my_plugin"
     plugin.mkdir(parents=True)
     (plugin / "__init__.py").write_text("from vllm import NothingOfThisName\n")
     monkeypatch.setattr(api, "open_context", trusting)
