@@ -88,7 +88,7 @@ class BuildComparison:
             )
             number = len(self.explained)
             it = "it" if number == 1 else "them"
-            what += f" ({number} as the library's patches make {it})" if number else ""
+            what += f" ({number} as patches at hand make {it})" if number else ""
             lacks = f", and lacks {counted(len(self.missing), 'file')} of it"
             what += lacks if self.missing else ""
         same = counted(self.as_released, "source file")

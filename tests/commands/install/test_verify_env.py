@@ -100,7 +100,8 @@ def test_a_hand_edit_is_named_with_the_patches_in_it(env):
     (env.site / "vllm" / "main.py").unlink()
     run = env.verify(code=1)
     lines = run.out.splitlines()
-    assert lines[1] == f"  changed by hand: 4 files not as in the release {VERSION}"
+    changed = f"4 files not as in the release {VERSION} (1 as patches at hand make it)"
+    assert lines[1] == f"  changed by hand: {changed}"
     assert f"  {LLAMA}: was changed: RECORD has another digest" in lines
     assert "  vllm/extra.py: is neither in the release nor in RECORD" in lines
     assert "  vllm/_C.abi3.so: was changed: RECORD has another digest" in lines

@@ -148,7 +148,7 @@ def test_a_file_that_is_as_a_patch_makes_it_is_said_to_be(project, tmp_path):
     patched = (project.target / LLAMA).read_bytes()
     env = made(project, tmp_path, version=LOCAL, files={LLAMA: patched, ENGINE: OTHER})
     run = env.verify(code=1)
-    assert "in 2 files (1 as the library's patches make it)" in run.out
+    assert "in 2 files (1 as patches at hand make it)" in run.out
     assert f"  {LLAMA}: not as in the release, and as RECORD names it (by name-proj)" in run.out
     found = env.verify("--json", code=1).json
     assert (found["patches"], found["by_patches"]) == (["name-proj"], [LLAMA])

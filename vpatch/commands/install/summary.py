@@ -57,10 +57,10 @@ def summary_of(vllm: VerifiedVllm | VerifiedOverlay) -> str:
 
 
 def _explained(vllm: VerifiedVllm) -> str:
-    """Say how many of the changed files are as the library's patches make them."""
+    """Say how many of the changed files are as patches at hand make them."""
     number = len(vllm.explained)
     it = "it" if number == 1 else "them"
-    return f" ({number} as the library's patches make {it})" if number else ""
+    return f" ({number} as patches at hand make {it})" if number else ""
 
 
 def _of_overlay(vllm: VerifiedOverlay) -> str:
