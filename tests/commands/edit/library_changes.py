@@ -173,24 +173,6 @@ CHANGES = [
         lines=8,
     ),
     Change(
-        "another anchor",
-        "import-time-op-compat",
-        "0.25.1",
-        {
-            "vllm/env_override.py": [
-                (
-                    "logger = init_logger(__name__)\nprovide_accelerator_helpers()\n",
-                    "logger = init_logger(__name__)\n",
-                ),
-                (
-                    "\n\ndef memory_plan_reuse_patched(self):\n",
-                    "\n\nprovide_accelerator_helpers()\n\n\ndef memory_plan_reuse_patched(self):\n",
-                ),
-            ]
-        },
-        lines=6,
-    ),
-    Change(
         "another keyword value with metavariables",
         "draft-hf-config-path",
         "0.25.1",
@@ -271,7 +253,7 @@ CHANGES = [
             "cmake/external_projects/deepgemm.cmake": [("57b90e0\n", "57b90e1\n")],
             "tools/install_deepgemm.sh": [("57b90e0", "57b90e1")],
         },
-        lines=8,
+        lines=10,
     ),
     Change(
         "another function beside the patch",
