@@ -8,10 +8,16 @@ from functools import cache, lru_cache
 
 from vpatch.planning.names import STATEMENT
 
+# What comes before the name of an attribute, where a key is about the classes that have it.
+OWNERS = "owners of "
+
 
 def differs(key, tree, other):
     """Whether two trees have other code under a key of a shape: PATH::QUALIFIED.NAME."""
     path, _, name = key.partition("::")
+    if name.startswith(OWNERS):
+        attribute = name.removeprefix(OWNERS)
+        return _owners(tree, attribute) != _owners(other, attribute)
     if not name:
         texts = [one.read(path) if path in one.paths() else None for one in (tree, other)]
         return texts[0] != texts[1]
@@ -80,3 +86,30 @@ def _unparsed(node, body):
     other = copy(node)
     other.body = body
     return ast.unparse(other)
+
+
+def _owners(tree, attribute):
+    """The classes that set an attribute, or define something by its name."""
+    owners = set()
+    for path, text in tree.package_files.items():
+        if path.endswith(".py") and attribute.encode() in text:
+            classes = (n for n in ast.walk(ast.parse(text)) if isinstance(n, ast.ClassDef))
+            owners |= {(path, one.name) for one in classes if _has(one, attribute)}
+    # A class may move: only its name counts.
+    return {name for _, name in owners}
+
+
+def _has(found, attribute):
+    stored = (
+        n.attr
+        for n in ast.walk(found)
+        if isinstance(n, ast.Attribute) and isinstance(n.ctx, ast.Store)
+    )
+    defined = (
+        target.id
+        for n in found.body
+        for target in (*getattr(n, "targets", ()), getattr(n, "target", None))
+        if isinstance(target, ast.Name)
+    )
+    named = (getattr(n, "name", None) for n in found.body)
+    return attribute in {*stored, *defined, *named}

@@ -116,7 +116,7 @@ VERDICTS = """
 0.20.1  l  k  l  k  k   k   k   k  k  k  k  k  k  k  k  k  a  k  k  k  k  k  k  k
 0.20.2  k  k  k  k  k   k   k   k  k  k  k  k  k  k  k  k  k  k  k  k  k  l  k  k
 0.21.0  l  k  l  l  l   k   k   l  l  l  l  k  k  k  k  k  a  k  r  k  k  k  k  k
-0.22.0  l  k  l  l  l   k   k   l  l  a  l  k  k  k  k  k  a  k  r  k  k  l  k  k
+0.22.0  l  k  l  l  l   k   k   l  l  a  l  k  k  k  k  k  a  k  r  k  k  l  a  k
 0.22.1  k  k  k  k  k   k   k   k  k  k  k  k  k  k  k  k  k  k  r  k  k  k  k  k
 0.23.0  l  k  l  k  k   l   l   l  l  k  l  l  k  k  k  k  k  k  r  k  k  r  k  k
 0.24.0  r  k  l  l  l   l   l   l  k  k  a  l  k  k  l  k  a  k  r  k  k  r  l  k
@@ -126,7 +126,7 @@ VERDICTS = """
 0.27.0  r  k  l  l  n   r   l   l  l  l  l  r  l  l  r  l  l  k  r  k  k  r  l  r
 0.27.1  r  k  k  k  n   r   k   k  k  k  k  r  k  k  r  k  k  k  r  k  k  r  k  r
 0.28.0  r  k  l  l  n   r   k   l  l  k  r  r  l  k  r  l  a  l  r  k  k  r  k  r
-0.29.0  r  k  l  l  n   r   l   l  l  a  r  r  l  a  r  l  a  l  r  k  k  r  k  r
+0.29.0  r  k  l  l  n   r   l   l  l  a  r  r  l  k  r  l  a  l  r  k  k  r  a  r
 0.30.0  r  k  r  l  n   r   l   l  l  l  r  r  l  k  r  r  a  l  r  l  k  r  l  r
 0.31.0  r  k  r  l  n   r   l   l  l  l  r  r  l  l  r  r  l  l  r  n  k  r  l  r
 0.32.0  r  k  r  l  n   r   k   l  k  l  r  r  l  l  r  r  k  l  r  n  l  r  r  r
