@@ -15,7 +15,7 @@ from vpatch.checkpoint.list_entry import Entry, Matching
 from vpatch.checkpoint.modules import FLOATS
 from vpatch.checkpoint.mtp import has_module, inner_name
 from vpatch.util.plural import counted, listed
-from vpatch.util.versions import ranges_of
+from vpatch.util.versions import describe_range, ranges_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -184,7 +184,7 @@ def runs_in(since: str, gaps: tuple[Gap, ...]) -> str:
         if Version(release) >= Version(since) and not any(gap.has(release) for gap in gaps)
     ]
     ranges = ranges_of(runs, RELEASES)
-    words = [first if first == last else f"{first} to {last}" for first, last in ranges]
+    words = [describe_range(first, last) for first, last in ranges]
     if ranges and ranges[-1][1] == RELEASES[-1]:
         words[-1] = f"{ranges[-1][0]} or later"
     return " and ".join(words) or "none"

@@ -12,6 +12,7 @@ from packaging.version import Version
 from vpatch.checkpoint.gaps import gaps_of, runs_in, why_nowhere
 from vpatch.checkpoint.module_pattern import in_few_words
 from vpatch.util.plural import counted, listed
+from vpatch.util.versions import describe_range
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -74,7 +75,7 @@ def release_lines(rows: Sequence[ReleaseRow]) -> Iterator[Line]:
     table = [["release", "model", "MTP", "quantisation", "patches"]]
     for (support, patches), group in groupby(rows, key=lambda row: row[1:]):
         versions = [row.version for row in group]
-        name = versions[0] if len(versions) == 1 else f"{versions[0]} to {versions[-1]}"
+        name = describe_range(versions[0], versions[-1])
         facts = (support.architecture, support.mtp, support.quantisation)
         table.append([name, *(_ANSWERS[one] for one in facts), ", ".join(patches) or "none"])
     widths = [max(map(len, column)) for column in zip(*table, strict=True)]

@@ -339,7 +339,10 @@ class PatchDeclaration(Declared):
 
 def describe_upstream(thread: Upstream) -> str:
     """A thread upstream in one line."""
-    facts: list[str | None] = [thread.is_, thread.relation, thread.state]
-    if thread.release:
-        facts.append(f"released in {thread.release}")
-    return f"{thread.ref} ({', '.join(fact for fact in facts if fact)})"
+    return f"{thread.ref} ({', '.join(upstream_facts(thread))})"
+
+
+def upstream_facts(thread: Upstream) -> list[str]:
+    """What is declared of a thread: its kind, relation, state and release, as far as they are."""
+    release = f"released in {thread.release}" if thread.release else None
+    return [one for one in (thread.is_, thread.relation, thread.state, release) if one]

@@ -62,5 +62,9 @@ def ranges_of(versions: Collection[str], among: Sequence[str]) -> list[tuple[str
 
 def describe_ranges(versions: Collection[str], among: Sequence[str]) -> str:
     """Return the same as words, such as `0.20.0 to 0.22.1, 0.24.0`; empty for none."""
-    ranges = ranges_of(versions, among)
-    return ", ".join(first if first == last else f"{first} to {last}" for first, last in ranges)
+    return ", ".join(describe_range(first, last) for first, last in ranges_of(versions, among))
+
+
+def describe_range(first: str, last: str) -> str:
+    """Return a range as words, such as `0.20.0 to 0.22.1`; a single version as it is."""
+    return first if first == last else f"{first} to {last}"

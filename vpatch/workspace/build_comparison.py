@@ -86,13 +86,17 @@ class BuildComparison:
             what = (
                 f"differs from the release {self.release} in {counted(len(self.changed), 'file')}"
             )
-            number = len(self.explained)
-            it = "it" if number == 1 else "them"
-            what += f" ({number} as patches at hand make {it})" if number else ""
+            what += describe_explained(len(self.explained))
             lacks = f", and lacks {counted(len(self.missing), 'file')} of it"
             what += lacks if self.missing else ""
         same = counted(self.as_released, "source file")
         return f"{what}; {same} as in its archive"
+
+
+def describe_explained(count: int) -> str:
+    """Say how many changed files are as patches at hand make them; empty for none."""
+    it = "it" if count == 1 else "them"
+    return f" ({count} as patches at hand make {it})" if count else ""
 
 
 @contextmanager

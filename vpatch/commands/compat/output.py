@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Literal
 
+from vpatch.commands.compat.surface.items import ItemKind
 from vpatch.console.document import OutputModel, read_from
 
 if TYPE_CHECKING:
@@ -38,20 +39,7 @@ class VerdictOutput(OutputModel):
 class CompatItemOutput(OutputModel):
     """What the target takes from vLLM."""
 
-    kind: Literal[
-        "import",
-        "attribute",
-        "subclass",
-        "override",
-        "abstract",
-        "call",
-        "field",
-        "patch",
-        "operator",
-        "entry point",
-        "string",
-        "environment",
-    ]
+    kind: ItemKind
     """What the target does with it."""
     name: str
     """The dotted name in vLLM, or the method or class of the target."""

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from vpatch.console.output import style
 from vpatch.util.plural import counted
+from vpatch.util.versions import describe_range
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -46,7 +47,7 @@ def imported_lines(one: ImportedPatch) -> Iterator[str]:
     same = groupby(one.releases, key=lambda release: (str(release.state), release.git))
     for (state, git), group in same:
         versions = [release.version for release in group]
-        span = versions[0] if len(versions) == 1 else f"{versions[0]} to {versions[-1]}"
+        span = describe_range(versions[0], versions[-1])
         yield f"  {span:<18} {state:<11} git apply -3: {git}"
 
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from vpatch.commands.install.verification import VerifiedVllm
 from vpatch.commands.install.wheels.names import is_patched
 from vpatch.util.plural import counted
+from vpatch.workspace.build_comparison import describe_explained
 
 if TYPE_CHECKING:
     from vpatch.commands.install.overlay import VerifiedOverlay
@@ -24,7 +25,7 @@ def summary_of(vllm: VerifiedVllm | VerifiedOverlay) -> str:
         return _of_overlay(vllm)
     release = f"the release {vllm.found.release}"
     differing = counted(len(vllm.differences), "file")
-    explained = _explained(vllm)
+    explained = describe_explained(len(vllm.explained))
     if vllm.state == "interrupted":
         return _INTERRUPTED
     if vllm.state == "changed":
@@ -54,13 +55,6 @@ def summary_of(vllm: VerifiedVllm | VerifiedOverlay) -> str:
         parts.append("as its lock says; not proven")
     head = ", ".join(parts)
     return f"{head}: {compared}" if head else str(compared)
-
-
-def _explained(vllm: VerifiedVllm) -> str:
-    """Say how many of the changed files are as patches at hand make them."""
-    number = len(vllm.explained)
-    it = "it" if number == 1 else "them"
-    return f" ({number} as patches at hand make {it})" if number else ""
 
 
 def _of_overlay(vllm: VerifiedOverlay) -> str:

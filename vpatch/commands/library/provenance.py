@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from packaging.version import Version
 
+from vpatch.declare.patch import upstream_facts
 from vpatch.library.catalog import came_along
 from vpatch.util.markdown import escape
 from vpatch.util.plural import counted
@@ -71,11 +72,8 @@ def _paragraph(text: str) -> str:
 def _thread(thread: Upstream) -> str:
     repository, _, number = thread.ref.partition("#")
     kind = "issues" if thread.is_ == "issue" else "pull"
-    facts: list[str | None] = [thread.is_, thread.relation, thread.state]
-    if thread.release:
-        facts.append(f"released in {thread.release}")
     link = f"[{thread.ref}](https://github.com/{repository}/{kind}/{number})"
-    return f"{link}: {', '.join(escape(fact) for fact in facts if fact)}"
+    return f"{link}: {', '.join(map(escape, upstream_facts(thread)))}"
 
 
 def _origin(patch: Patch) -> Iterator[str]:

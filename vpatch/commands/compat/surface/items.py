@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple, get_args
 
 if TYPE_CHECKING:
     from vpatch.commands.compat.code.outline import Function
@@ -23,20 +23,7 @@ ItemKind = Literal[
     "string",
     "environment",
 ]
-KINDS: tuple[ItemKind, ...] = (
-    "import",
-    "attribute",
-    "subclass",
-    "override",
-    "abstract",
-    "call",
-    "field",
-    "patch",
-    "operator",
-    "entry point",
-    "string",
-    "environment",
-)
+KINDS: tuple[ItemKind, ...] = get_args(ItemKind)
 # Steps from what a reference begins with: what a call of it returns, and what its class inherits.
 CALLED = "()"
 ABOVE = "super()"
