@@ -35,7 +35,9 @@ def declared(project):
 
 def record(project, patch_id, digest, outcome="holds"):
     """What `vpatch test --record` writes: two shapes, of which the first needs the patch."""
-    shape = {"variant": None, "definitions": {f"{ENGINE}::start": "a" * 16}}
+    # The patch reads another file too, and leaves it as it is.
+    read = {f"{LLAMA}::Llama": "c" * 16}
+    shape = {"variant": None, "definitions": {f"{ENGINE}::start": "a" * 16, **read}}
     ran = {
         "test": "test_slow.py",
         "engine": "cpu",
@@ -53,7 +55,7 @@ def record(project, patch_id, digest, outcome="holds"):
                     **shape,
                     "releases": RECORDED[:2],
                     "state": "needed",
-                    "patched": {f"{ENGINE}::start": "b" * 16},
+                    "patched": {f"{ENGINE}::start": "b" * 16, **read},
                 },
                 {**shape, "releases": RECORDED[2:], "state": "upstreamed"},
             ]

@@ -58,6 +58,8 @@ def test_what_is_seen_of_a_server_that_works(server):
     }
     assert found.passes["several at once"].counters == Counters(9, 18, 18, (9, 9))
     assert found.passes["streaming"].counters == Counters(3, 6, 6, (3, 3))
+    assert [one.preemptions for one in found.passes.values()] == [0, 1, 2, 3, 2]
+    assert [one.cached_tokens for one in found.passes.values()] == [4, 4, 8, 12, 8]
     texts = [o.text for o in found.passes["several at once"].outputs]
     assert texts == ["5 6 7 8 9 10 11 12", "21 22 23 24 25 26 27 28", "6 7 8 9 10 11 12 13"]
     for name in ("streaming", "/v1/completions", "chat"):
