@@ -133,6 +133,24 @@ def test_markdown_shows_names_as_text(releases):
     assert r"my\_plugin.MyWorker.run" in run.out
 
 
+@pytest.mark.parametrize("inside", ["", "/parts"])
+def test_a_folder_that_is_a_package_is_read_as_that_package(releases, inside):
+    package = releases.folder / "source" / "extension"
+    (package / "parts").mkdir(parents=True)
+    (package / "__init__.py").write_text("")
+    (package / "parts" / "__init__.py").write_text("")
+    text = "from vllm.core import Worker\nclass Base(Worker):\n    def load(self): pass\n"
+    (package / "parts" / "base.py").write_text(text)
+    text = "from extension.parts.base import Base\nclass Mine(Base):\n    def run(self): pass\n"
+    (package / "parts" / "mine.py").write_text(text)
+    folder = f"{package}{inside}"
+    document = releases.run("compat", folder, "--vllm", "0.50.0", "--json").json
+    assert document["target"] == ("parts" if inside else "extension")
+    item = item_of(document, "extension.parts.mine.Mine.run", "override")
+    assert item["verdicts"]["0.50.0"]["where"] == "vllm/core.py:15"
+    assert item["places"] == [{"path": "extension/parts/mine.py", "line": 3}]
+
+
 def test_a_wheel_says_what_it_requires(releases):
     members = {
         "my_plugin/__init__.py": PLUGIN,

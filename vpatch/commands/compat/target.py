@@ -90,10 +90,18 @@ def _of_tree(context: Context, spec: TreeSpec, shown: str) -> CompatTarget:
 
 
 def _of_folder(folder: Path, shown: str) -> CompatTarget:
+    """Read a folder. If it is a package itself, its modules lie below the name of the package."""
     links: list[str] = []
-    paths = list(_paths_in(folder, links, shown))
+    folder = folder.resolve()
+    root = folder
+    while (root / "__init__.py").is_file() and root.name.isidentifier() and root.parent != root:
+        root = root.parent
+    inside = folder.relative_to(root).as_posix()
+    before = "" if folder == root else f"{inside}/"
+    paths = [f"{before}{path}" for path in _paths_in(folder, links, shown)]
+    links = [f"{before}{path}" for path in links]
     return _target(
-        folder.resolve().name, None, paths, lambda p: _bytes_of(folder / p), shown, tuple(links)
+        folder.name, None, paths, lambda path: _bytes_of(root / path), shown, tuple(links)
     )
 
 

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
     from packaging.version import Version
 
-    from vpatch.commands.compat.judgement.facts import Fact
+    from vpatch.commands.compat.judgement.fact import Fact
     from vpatch.commands.compat.surface.items import Surface
     from vpatch.commands.compat.target import CompatTarget
     from vpatch.source.tree import Pin

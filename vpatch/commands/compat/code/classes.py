@@ -29,7 +29,10 @@ _OBJECT = frozenset(
 _DEEPEST = 20
 # Decorators of classes that add no names but those that _OBJECT has.
 _PLAIN_DECORATORS = frozenset(
-    ["config", "dataclass", "final", "register", "runtime_checkable", "total_ordering", "unique"]
+    [
+        *("config", "dataclass", "final", "register", "register_oot", "runtime_checkable"),
+        *("total_ordering", "unique"),
+    ]
 )
 Kind = Literal[
     "method",

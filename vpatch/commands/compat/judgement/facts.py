@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import TYPE_CHECKING
 
 from vpatch.commands.compat.code.classes import (
     is_abstract,
@@ -15,6 +15,8 @@ from vpatch.commands.compat.code.codebase import IsGone, IsHere, IsModule, IsOut
 from vpatch.commands.compat.code.libraries import may_have
 from vpatch.commands.compat.code.outline import Class, Function
 from vpatch.commands.compat.code.signature import lacking, misfit, optional_names, signature_of
+from vpatch.commands.compat.judgement.fact import Fact
+from vpatch.commands.compat.judgement.initialisers import initialiser_fact
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -26,29 +28,6 @@ if TYPE_CHECKING:
 
 # These are gone as well if a module on the way is.
 _WHOLE = frozenset(["import", "subclass", "patch", "string"])
-# "lost" is what is reached through something that is gone. "own" is the target's own.
-Presence = Literal["here", "gone", "lost", "own", "unknown"]
-
-
-class Fact(NamedTuple):
-    """What a release has of an item.
-
-    `what` is the kind of thing, such as "async method". `problems` are what does not fit.
-    `body` is a digest of the definition, `defaults` those of its parameters, `bases` of a class.
-    `runs` is None where that cannot be known, and `moved` where the name is now.
-    """
-
-    presence: Presence
-    why: str = ""
-    where: str = ""
-    what: str = ""
-    problems: tuple[str, ...] = ()
-    body: str = ""
-    defaults: dict[str, str] = {}  # noqa: RUF012 - of a NamedTuple, and nobody changes it
-    bases: tuple[str, ...] = ()
-    runs: bool | None = True
-    moved: str = ""
-    of_class: bool = False
 
 
 def fact_of(release: JudgedRelease, item: Item) -> Fact:
@@ -58,6 +37,8 @@ def fact_of(release: JudgedRelease, item: Item) -> Fact:
             fact = _override(release, item)
         case "abstract":
             fact = _abstract(release, item)
+        case "initialiser":
+            fact = initialiser_fact(release, item)
         case "operator":
             fact = release.operator(item.ref.roots[0].removeprefix("torch.ops."))
         case "entry point":

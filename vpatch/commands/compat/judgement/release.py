@@ -12,11 +12,12 @@ from typing import TYPE_CHECKING
 from packaging.version import Version
 
 from vpatch.commands.compat.code.codebase import Codebase, IsGone, IsHere, IsModule, IsOutside
+from vpatch.commands.compat.code.methods import MethodUse, method_uses
 from vpatch.commands.compat.code.outline import Class, Function
 from vpatch.commands.compat.code.part import BuiltModules, CodePart, release_part
 from vpatch.commands.compat.code.read import read_outline
 from vpatch.commands.compat.judgement.evaluate import evaluate
-from vpatch.commands.compat.judgement.facts import Fact
+from vpatch.commands.compat.judgement.fact import Fact
 from vpatch.planning.outline import dumped
 from vpatch.util.digest import digest_of
 from vpatch.util.versions import read_version
@@ -43,6 +44,7 @@ _DIGITS = 16
 # An operator's schema begins with its name: `ops.def("silu_and_mul(Tensor! out, ...`.
 _REGISTERED = re.compile(r"\b(?:def|impl)\(\s*\"(\w+)")
 _QUESTION = "the digest of a definition, form 1"
+_USES = "what the methods of a class read and set, form 1"
 # More places than these do not say where a name went.
 _MOST_MOVES = 3
 
@@ -60,6 +62,7 @@ class JudgedRelease:
         self.digest = tree.pin.digest
         self.code = Codebase([self._part, own])
         self.own_stores = surface.stores
+        self.outer_stores = surface.outer_stores
         self.own_operators = surface.operators
         self.parents = surface.parents
         self._evaluated: dict[Ref, Evaluated] = {}
@@ -72,6 +75,11 @@ class JudgedRelease:
 
     def is_own(self, place: DefinedPlace) -> bool:
         return place.module.partition(".")[0] in self._own_roots
+
+    def is_outside(self, ref: Ref) -> bool:
+        """Whether a reference begins with a package that is neither vLLM's nor the target's."""
+        first = {root.partition(".")[0] for root in ref.roots}
+        return first.isdisjoint({*self._own_roots, *self._part.roots})
 
     def path_of(self, module: str) -> str:
         return self._part.path(module) or module.replace(".", "/")
@@ -103,6 +111,27 @@ class JudgedRelease:
 
         place_in_file = f"{one.first}-{one.last}".encode()
         return str(self._answers.ask(_QUESTION, [file, place_in_file], digest))
+
+    def method_uses(self, place: DefinedPlace) -> dict[str, MethodUse]:
+        """Return what each method of a class of vLLM reads and sets on `self`."""
+        path, one = self._part.path(place.module), place.binding
+        if path is None or not isinstance(one, Class):
+            return {}
+        file = bytes.fromhex(self._tree.records[path].sha256)
+
+        def row() -> dict[str, list[list[str]]]:
+            try:
+                node = ast.parse(textwrap.dedent("\n".join(self.lines(place)))).body[0]
+            except (SyntaxError, ValueError, RecursionError):
+                return {}
+            uses = method_uses(node) if isinstance(node, ast.ClassDef) else {}
+            return {name: [sorted(use.reads), sorted(use.sets)] for name, use in uses.items()}
+
+        key = [file, f"{one.first}-{one.last}".encode()]
+        return {
+            name: MethodUse(frozenset(reads), frozenset(sets))
+            for name, (reads, sets) in self._answers.ask(_USES, key, row).items()
+        }
 
     def mentions(self, module: str, name: str) -> bool:
         """Whether the code of a module of vLLM has a word."""

@@ -10,12 +10,14 @@ from vpatch.commands.compat.surface.guards import IMPORT_ERRORS
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from vpatch.commands.compat.judgement.facts import Fact
+    from vpatch.commands.compat.judgement.fact import Fact
     from vpatch.commands.compat.surface.items import Item, Spot
 
 State = Literal["holds", "gone", "changed", "look again", "unknown", "not run"]
 STATES: tuple[State, ...] = ("holds", "gone", "changed", "look again", "unknown", "not run")
 BREAKS: frozenset[State] = frozenset(["gone", "changed"])
+# What does not fit is the target's own.
+_OWN = frozenset(["override", "patch", "abstract", "initialiser"])
 # These may be something else than they seem to be, so some release must have them.
 _NEED_EVIDENCE = frozenset(["field", "override", "call"])
 
@@ -118,7 +120,9 @@ def _there(  # noqa: PLR0911 - in the order of their weight
     # A branch that does not run in the release that it is for is made for others.
     if before is None or before.presence != "here" or before.runs is False:
         return _without_base(item, fact, before, has_base=has_base)
-    fresh = [one for one in fact.problems if one not in before.problems]
+    # What comes after ", which" tells more of the same problem.
+    known = {one.partition(", which ")[0] for one in before.problems}
+    fresh = [one for one in fact.problems if one.partition(", which ")[0] not in known]
     if fresh:
         state: State = "look again" if fact.what == "unchecked" else "changed"
         return ItemVerdict(state, "; ".join(_said(item, one) for one in fresh), fact.where)
@@ -160,7 +164,7 @@ def _without_base(item: Item, fact: Fact, before: Fact | None, *, has_base: bool
 
 
 def _said(item: Item, problem: str) -> str:
-    return f"yours {problem}" if item.kind in {"override", "patch", "abstract"} else problem
+    return f"yours {problem}" if item.kind in _OWN else problem
 
 
 def _differs(one: str, other: str) -> bool:

@@ -44,6 +44,11 @@ class Collector(ast.NodeVisitor):
         self._guards: tuple[Guard, ...] = ()
         self._when: Literal["import", "call"] = "import"
         self._class = ""
+        # The functions of the module; of those that have one name, none is sure.
+        self._functions: dict[str, ast.FunctionDef | None] = {}
+        for node in tree.body:
+            if isinstance(node, ast.FunctionDef):
+                self._functions[node.name] = None if node.name in self._functions else node
 
     # What is imported.
 

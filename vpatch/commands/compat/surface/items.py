@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple, get_args
 if TYPE_CHECKING:
     from vpatch.commands.compat.code.outline import Function
     from vpatch.commands.compat.code.signature import Call
+    from vpatch.commands.compat.surface.initialisers import Initialiser
 
 ItemKind = Literal[
     "import",
@@ -15,6 +16,7 @@ ItemKind = Literal[
     "subclass",
     "override",
     "abstract",
+    "initialiser",
     "call",
     "field",
     "patch",
@@ -124,6 +126,7 @@ class Item:
     bases: tuple[Ref, ...] = ()
     own: Function | None = None
     own_name: str = ""
+    initialiser: Initialiser | None = None
 
     @property
     def conditions(self) -> tuple[str, ...]:
@@ -135,7 +138,7 @@ class Item:
         """What makes two items the same one, wherever they are."""
         return (
             *(self.kind, self.name, self.ref, self.guards, self.mode, self.call),
-            *(self.bases, self.own, self.own_name),
+            *(self.bases, self.own, self.own_name, self.initialiser),
             self.kind == "import" and self.when,
         )
 
@@ -145,14 +148,16 @@ class Surface:
     """All that a target takes from vLLM.
 
     `places` are all places of an item. `unread` says of files why they cannot be read. `stores` are
-    the names of attributes that the target sets itself; `operators` are those that it registers.
-    `parents` are names of classes that other classes of the target inherit from.
+    the names of attributes that the target sets itself, and `outer_stores` those that it sets on
+    something else than `self`. `operators` are those that it registers, and `parents` names of
+    classes that other classes of the target inherit from.
     """
 
     places: dict[tuple[object, ...], list[Spot]] = field(default_factory=dict)
     items: dict[tuple[object, ...], Item] = field(default_factory=dict)
     unread: dict[str, str] = field(default_factory=dict)
     stores: set[str] = field(default_factory=set)
+    outer_stores: set[str] = field(default_factory=set)
     operators: set[str] = field(default_factory=set)
     parents: set[str] = field(default_factory=set)
     files: int = 0

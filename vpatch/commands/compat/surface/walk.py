@@ -9,6 +9,7 @@ from vpatch.commands.compat.code.bind import function_of
 from vpatch.commands.compat.code.expressions import dotted
 from vpatch.commands.compat.code.signature import Call
 from vpatch.commands.compat.surface.conditions import Collector, is_of_vllm
+from vpatch.commands.compat.surface.initialisers import INIT, initialiser_of
 from vpatch.commands.compat.surface.items import CALLED, Ref
 from vpatch.commands.compat.surface.texts import environment_name, operator_name, string_path
 
@@ -55,10 +56,20 @@ class Walker(Collector):
                     own_name=name,
                 )
             if isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef):
+                if statement.name == INIT and bases and not is_local:
+                    self._initialiser(own, statement, Ref((own,)), own)
                 self._method(statement, own if bases and not is_local else "")
             else:
                 self.visit(statement)
         self._class = outer
+
+    def _initialiser(
+        self, name: str, node: ast.FunctionDef | ast.AsyncFunctionDef, ref: Ref, own: str
+    ) -> None:
+        """Note an `__init__` that does not call the one of vLLM in whose place it is."""
+        initialiser = initialiser_of(node, self._scope.meaning)
+        if initialiser is not None:
+            self._add("initialiser", name, node, ref, own_name=own, initialiser=initialiser)
 
     def visit_FunctionDef(self, node: ast.FunctionDef) -> None:
         self._method(node, "")
@@ -89,6 +100,8 @@ class Walker(Collector):
         if operator is not None:
             self._add("operator", operator, node, Ref((f"torch.ops.{operator}",)), is_soft=True)
             return
+        if isinstance(node.ctx, ast.Store) and dotted(node.value) != "self":
+            self._surface.outer_stores.add(node.attr)
         ref = self._scope.meaning(node)
         if ref is not None and not isinstance(node.ctx, ast.Del):
             self._use(ref, node)
@@ -178,6 +191,8 @@ class Walker(Collector):
             }:
                 ref = self._scope.meaning(owner)
                 self._surface.stores.add(attribute)
+                if dotted(owner) != "self":
+                    self._surface.outer_stores.add(attribute)
                 if ref is not None and not ref.steps and is_of_vllm(ref.roots[0]):
                     self._patch(ref.attribute(attribute), node, rest[0] if rest else None)
                     return True
@@ -201,6 +216,10 @@ class Walker(Collector):
         own = self._scope.meaning(value) if value is not None else None
         name = own.roots[0] if own is not None and not own.steps else ""
         self._add("patch", ref.text, node, ref, own_name=name)
+        owner, _, last = ref.roots[0].rpartition(".")
+        function = self._functions.get(value.id) if isinstance(value, ast.Name) else None
+        if last == INIT and function is not None and len(ref.roots) == 1:
+            self._initialiser(owner, function, Ref((owner,)), "")
 
 
 def _texts(node: ast.Call) -> Iterator[str]:

@@ -1,0 +1,128 @@
+from __future__ import annotations
+
+import pytest
+
+from tests.commands.compat.plugins import CORE, VLLM
+from tests.commands.compat.test_compat import item_of
+from tests.projects import archive
+
+READER = b"""
+    def report(self):
+        return self._count()
+
+    def _count(self):
+        return self.clock
+"""
+NEXT = VLLM | {
+    CORE: VLLM[CORE]
+    .replace(b"        self.seen = 0\n", b"        self.seen = 0\n        self.clock = 0\n")
+    .replace(b"    async def stop(self):", READER + b"\n    async def stop(self):", 1)
+}
+
+
+@pytest.fixture
+def releases(project):
+    project.index.add("0.50.0", archive("0.50.0", VLLM))
+    project.index.add("0.51.0", archive("0.51.0", NEXT))
+    return project
+
+
+def verdict_on(project, text, name="module.Mine"):
+    file = project.folder / "module.py"
+    file.write_text(text)
+    args = ("--vllm", "0.50.0,0.51.0", "--base", "0.50.0", "--json")
+    items = project.run("compat", file, *args, code=None).json
+    verdict = item_of(items, name, "initialiser")["verdicts"]["0.51.0"]
+    return verdict["state"], verdict["why"]
+
+
+OWN = """import torch
+from vllm.core import Runner, Worker
+
+class Mine(Runner):
+    def __init__(self, config):
+        {call}
+        self.config = config
+        self.seen = 0
+        {more}
+"""
+MISSING = "yours does not set clock, which Worker._count reads"
+
+
+@pytest.mark.parametrize(
+    "call", ["pass", "torch.nn.Module.__init__(self)", "object.__init__(self)"]
+)
+def test_an_attribute_that_only_the_base_sets_is_missing(releases, call):
+    assert verdict_on(releases, OWN.format(call=call, more="pass")) == ("changed", MISSING)
+
+
+@pytest.mark.parametrize(
+    ("call", "more"),
+    [
+        ("pass", "self.clock = 1"),
+        ("Worker.__init__(self, config)", "pass"),
+        ("super(Runner, self).__init__(config)", "pass"),
+        ("pass", "config.clock = 1"),
+        ("pass", "setattr(self, 'clock', 1)"),
+        ("pass", "pass\n    clock = 1"),
+        ("pass", "pass\n    def later(self):\n        self.clock = 1"),
+        ("pass", "pass\n    def report(self):\n        return 1"),
+        ("pass", "pass\n    def _count(self):\n        return 1"),
+    ],
+)
+def test_what_somebody_else_sets_or_nobody_reads_is_not_missing(releases, call, more):
+    assert verdict_on(releases, OWN.format(call=call, more=more)) == ("holds", "")
+
+
+def test_a_base_after_the_named_one_runs_and_the_named_one_does_not(releases):
+    call = "super(Worker, self).__init__()"
+    assert verdict_on(releases, OWN.format(call=call, more="pass"))[0] == "changed"
+
+
+@pytest.mark.parametrize(
+    "call", ["super().__init__(config)", "ORIGINAL(self, config)", "bases[0].__init__(self)"]
+)
+def test_an_initialiser_that_runs_the_one_of_the_base_is_not_judged(releases, call):
+    with pytest.raises(StopIteration):
+        verdict_on(releases, OWN.format(call=call, more="pass"))
+
+
+def test_an_attribute_that_was_missing_before_is_nothing_new(releases):
+    text = OWN.format(call="pass", more="pass")
+    file = releases.folder / "module.py"
+    file.write_text(text)
+    args = ("--vllm", "0.51.0", "--base", "0.51.0", "--json")
+    item = item_of(releases.run("compat", file, *args).json, "module.Mine", "initialiser")
+    verdict = item["verdicts"]["0.51.0"]
+    assert (verdict["state"], verdict["why"]) == (
+        "holds",
+        f"meant so, since it is for this release: {MISSING}",
+    )
+
+
+def test_a_function_in_the_place_of_an_initialiser_is_judged_as_well(releases):
+    text = """from vllm.core import Worker
+
+def begin(self, config, rank=0):
+    self.config, self.seen = config, 0
+
+Worker.__init__ = begin
+"""
+    assert verdict_on(releases, text, "vllm.core.Worker") == ("changed", MISSING)
+    text = text.replace("    self.config", "    self.clock = 1\n    self.config")
+    assert verdict_on(releases, text, "vllm.core.Worker") == ("holds", "")
+
+
+def test_a_class_that_another_one_completes_is_not_judged(releases):
+    text = OWN.format(call="pass", more="pass") + "\nclass Whole(Mine):\n    clock = 1\n"
+    with pytest.raises(StopIteration):
+        verdict_on(releases, text)
+
+
+def test_what_hasattr_asks_for_may_be_missing(project):
+    asking = READER.replace(b"return self.clock", b"return hasattr(self, 'clock') and self.clock")
+    source = NEXT[CORE].replace(READER, asking)
+    assert source != NEXT[CORE]
+    project.index.add("0.50.0", archive("0.50.0", VLLM))
+    project.index.add("0.51.0", archive("0.51.0", NEXT | {CORE: source}))
+    assert verdict_on(project, OWN.format(call="pass", more="pass")) == ("holds", "")

@@ -1,0 +1,56 @@
+"""What the methods of a class read and set on `self`."""
+
+from __future__ import annotations
+
+import ast
+from typing import NamedTuple
+
+from vpatch.commands.compat.code.attributes import methods_of, nodes_in
+
+
+class MethodUse(NamedTuple):
+    """The attributes that a method reads and sets on its first parameter.
+
+    What it asks for with `hasattr`, and what it takes away, does not count as read.
+    """
+
+    reads: frozenset[str]
+    sets: frozenset[str]
+
+
+def method_uses(node: ast.ClassDef) -> dict[str, MethodUse]:
+    """Return what each method of a class reads and sets; what has one name counts together."""
+    uses: dict[str, MethodUse] = {}
+    for method in methods_of(node.body):
+        use = use_of(method)
+        known = uses.get(method.name, MethodUse(frozenset(), frozenset()))
+        uses[method.name] = MethodUse(known.reads | use.reads, known.sets | use.sets)
+    return uses
+
+
+def use_of(method: ast.FunctionDef | ast.AsyncFunctionDef) -> MethodUse:
+    """Return what a method, or a function in its place, reads and sets on its first parameter."""
+    arguments = [*method.args.posonlyargs, *method.args.args]
+    reads: set[str] = set()
+    sets: set[str] = set()
+    if not arguments:
+        return MethodUse(frozenset(), frozenset())
+    me = arguments[0].arg
+    asked: set[str] = set()
+    for node in nodes_in(method.body):
+        match node:
+            case ast.Attribute(value=ast.Name(id=owner), attr=name) if owner == me:
+                (reads if isinstance(node.ctx, ast.Load) else sets).add(name)
+            case ast.Call(
+                func=ast.Name(id="hasattr"),
+                args=[ast.Name(id=owner), ast.Constant(value=str(name))],
+            ) if owner == me:
+                asked.add(name)
+            case ast.Call(
+                func=ast.Name(id="setattr"),
+                args=[ast.Name(id=owner), ast.Constant(value=str(name)), *_],
+            ) if owner == me:
+                sets.add(name)
+            case _:
+                pass
+    return MethodUse(frozenset(reads - asked), frozenset(sets))
