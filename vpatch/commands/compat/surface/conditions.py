@@ -16,6 +16,7 @@ from vpatch.commands.compat.surface.names import (
     function_scope,
     module_scope,
 )
+from vpatch.commands.compat.surface.replacements import selves_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -49,6 +50,7 @@ class Collector(ast.NodeVisitor):
         for node in tree.body:
             if isinstance(node, ast.FunctionDef):
                 self._functions[node.name] = None if node.name in self._functions else node
+        self._selves = selves_of(tree, self._functions, self._scope.meaning)
 
     # What is imported.
 

@@ -11,6 +11,7 @@ from vpatch.commands.compat.code.signature import Call
 from vpatch.commands.compat.surface.conditions import Collector, is_of_vllm
 from vpatch.commands.compat.surface.initialisers import INIT, initialiser_of
 from vpatch.commands.compat.surface.items import CALLED, Ref
+from vpatch.commands.compat.surface.replacements import SELF
 from vpatch.commands.compat.surface.texts import environment_name, operator_name, string_path
 
 if TYPE_CHECKING:
@@ -90,6 +91,8 @@ class Walker(Collector):
         if own and arguments and "staticmethod" not in names:
             steps = () if "classmethod" in names or node.name == "__new__" else (CALLED,)
             me = (arguments[0].arg, Ref((own,), steps))
+        elif self._functions.get(node.name) is node and node.name in self._selves:
+            me = (SELF, self._selves[node.name])
         with self._inside(node, own, me):
             self._visit_all(node.body)
 
