@@ -68,10 +68,16 @@ def test_an_attribute_that_only_the_base_sets_is_missing(releases, call):
         ("pass", "pass\n    def later(self):\n        self.clock = 1"),
         ("pass", "pass\n    def report(self):\n        return 1"),
         ("pass", "pass\n    def _count(self):\n        return 1"),
+        ("pass", "pass\nWorker.report = print"),
     ],
 )
 def test_what_somebody_else_sets_or_nobody_reads_is_not_missing(releases, call, more):
     assert verdict_on(releases, OWN.format(call=call, more=more)) == ("holds", "")
+
+
+def test_a_method_that_the_target_replaces_in_another_class_still_reads(releases):
+    more = "pass\nfrom vllm.config import Config\nConfig.report = print"
+    assert verdict_on(releases, OWN.format(call="pass", more=more)) == ("changed", MISSING)
 
 
 def test_a_base_after_the_named_one_runs_and_the_named_one_does_not(releases):

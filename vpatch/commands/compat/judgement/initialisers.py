@@ -115,8 +115,9 @@ def _reads(
 
     A private method counts if a method that counts calls it.
     """
-    taken = set(release.outer_stores)
+    taken: set[str] = set()
     for place in line.places:
+        taken.update(release.patched_members.get(place.dotted, ()))
         if release.is_own(place) and isinstance(place.binding, Class):
             taken.update(place.binding.members)
     methods: dict[str, tuple[str, frozenset[str]]] = {}

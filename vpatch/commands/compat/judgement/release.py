@@ -18,6 +18,7 @@ from vpatch.commands.compat.code.part import BuiltModules, CodePart, release_par
 from vpatch.commands.compat.code.read import read_outline
 from vpatch.commands.compat.judgement.evaluate import evaluate
 from vpatch.commands.compat.judgement.fact import Fact
+from vpatch.commands.compat.surface.items import Ref
 from vpatch.planning.outline import dumped
 from vpatch.util.digest import digest_of
 from vpatch.util.versions import read_version
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 
     from vpatch.commands.compat.code.codebase import DefinedPlace
     from vpatch.commands.compat.judgement.evaluate import Evaluated
-    from vpatch.commands.compat.surface.items import Guard, Ref, Surface
+    from vpatch.commands.compat.surface.items import Guard, Surface
     from vpatch.commands.compat.target import CompatTarget
     from vpatch.planning.answers import Answers
     from vpatch.source.entry import CachedTree
@@ -65,6 +66,7 @@ class JudgedRelease:
         self.outer_stores = surface.outer_stores
         self.own_operators = surface.operators
         self.parents = surface.parents
+        self._patches = [item.ref for item in surface.items.values() if item.kind == "patch"]
         self._evaluated: dict[Ref, Evaluated] = {}
 
     def evaluate(self, ref: Ref) -> Evaluated:
@@ -75,6 +77,17 @@ class JudgedRelease:
 
     def is_own(self, place: DefinedPlace) -> bool:
         return place.module.partition(".")[0] in self._own_roots
+
+    @cached_property
+    def patched_members(self) -> dict[str, set[str]]:
+        """The members of classes of vLLM that the target replaces, by the class."""
+        members: dict[str, set[str]] = {}
+        for root in {root for ref in self._patches for root in ref.roots}:
+            owner, _, name = root.rpartition(".")
+            answer = self.evaluate(Ref((owner,))).answer if owner else None
+            if isinstance(answer, IsHere):
+                members.setdefault(answer.place.dotted, set()).add(name)
+        return members
 
     def is_outside(self, ref: Ref) -> bool:
         """Whether a reference begins with a package that is neither vLLM's nor the target's."""
