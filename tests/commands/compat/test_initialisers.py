@@ -132,3 +132,28 @@ def test_what_hasattr_asks_for_may_be_missing(project):
     project.index.add("0.50.0", archive("0.50.0", VLLM))
     project.index.add("0.51.0", archive("0.51.0", NEXT | {CORE: source}))
     assert verdict_on(project, OWN.format(call="pass", more="pass")) == ("holds", "")
+
+
+@pytest.mark.parametrize(
+    ("own", "expected"),
+    [
+        ("self, config, rank=0", ("look again", "yours has no parameter mode")),
+        ("self, config, rank=0, mode=1", ("look again", "its body changed")),
+        ("self, config, rank=0, **more", ("look again", "its body changed")),
+    ],
+)
+def test_a_new_parameter_of_the_constructor_is_to_be_looked_at(project, own, expected):
+    source = VLLM[CORE].replace(b"rank: int = 0)", b"rank: int = 0, *, mode=None)")
+    project.index.add("0.50.0", archive("0.50.0", VLLM))
+    project.index.add("0.51.0", archive("0.51.0", VLLM | {CORE: source}))
+    text = f"""from vllm.core import Runner
+class Mine(Runner):
+    def __init__({own}):
+        super().__init__(config)
+"""
+    file = project.folder / "module.py"
+    file.write_text(text)
+    args = ("--vllm", "0.50.0,0.51.0", "--base", "0.50.0", "--json")
+    document = project.run("compat", file, *args, code=None).json
+    verdict = item_of(document, "module.Mine.__init__", "override")["verdicts"]["0.51.0"]
+    assert (verdict["state"], verdict["why"]) == expected

@@ -11,7 +11,8 @@ Presence = Literal["here", "gone", "lost", "own", "unknown"]
 class Fact(NamedTuple):
     """What a release has of an item.
 
-    `what` is the kind of thing, such as "async method". `problems` are what does not fit.
+    `what` is the kind of thing, such as "async method". `problems` are what does not fit, and
+    `notes` what fits only for some callers.
     `body` is a digest of the definition, `defaults` those of its parameters, `bases` of a class.
     `runs` is None where that cannot be known, and `moved` where the name is now.
     """
@@ -21,6 +22,7 @@ class Fact(NamedTuple):
     where: str = ""
     what: str = ""
     problems: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
     body: str = ""
     defaults: dict[str, str] = {}  # noqa: RUF012 - of a NamedTuple, and nobody changes it
     bases: tuple[str, ...] = ()

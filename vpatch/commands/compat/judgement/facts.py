@@ -194,8 +194,12 @@ def _override(release: JudgedRelease, item: Item) -> Fact:  # noqa: C901, PLR091
                     return Fact("unknown", f"{place.name}.{name} has several definitions")
                 if not isinstance(one, Function):
                     return fact
-                problems = tuple(_differences(one, item.own)) if name != "__init__" else ()
-                return fact._replace(body=release.body(answer.place), problems=problems)
+                differences = tuple(_differences(one, item.own))
+                fact = fact._replace(body=release.body(answer.place))
+                if name != "__init__":
+                    return fact._replace(problems=differences)
+                # Whoever makes an object of the target's class knows which arguments that takes.
+                return fact._replace(notes=tuple(d for d in differences if d.startswith("has no")))
             if isinstance(answer, IsUnknown):
                 return Fact("unknown", answer.why)
     if name.startswith("__"):

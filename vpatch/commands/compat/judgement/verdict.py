@@ -136,7 +136,9 @@ def _there(  # noqa: PLR0911 - in the order of their weight
         is_soft = {fact.what, before.what} & {"value", "class"}
         state = "look again" if is_soft else "changed"
         return ItemVerdict(state, f"it was a {before.what}, and is a {fact.what}", fact.where)
+    notes = [_said(item, note) for note in fact.notes if note not in before.notes]
     for changed, why in (
+        (notes, "; ".join(notes)),
         (fact.body != before.body, "its body changed"),
         (fact.bases != before.bases, _bases(before, fact)),
         (_defaults(before, fact) != "", _defaults(before, fact)),
