@@ -27,6 +27,9 @@ def selves_of(
     `helper`. A function that several classes get has no `self` that is sure.
     """
     owners: dict[str, set[Ref]] = {}
+    # Most modules have no such function, and to look through all of a module takes long.
+    if not any(map(_takes_self, functions.values())):
+        return {}
     for name, owner in _replacements(tree):
         ref = meaning(owner)
         if ref is not None and not ref.steps and _takes_self(functions.get(name)):
