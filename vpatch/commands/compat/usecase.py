@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from vpatch.commands.compat.difference import DefinitionDifference, difference_of
+from vpatch.commands.compat.judgement.copies import copies_of
 from vpatch.commands.compat.judgement.facts import fact_of
 from vpatch.commands.compat.judgement.release import JudgedRelease, own_part
 from vpatch.commands.compat.judgement.verdict import judge
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
 
     from packaging.version import Version
 
+    from vpatch.commands.compat.code.part import CodePart
     from vpatch.commands.compat.judgement.fact import Fact
     from vpatch.commands.compat.surface.items import Surface
     from vpatch.commands.compat.target import CompatTarget
@@ -109,6 +111,7 @@ def compare(
         for one in (old, new):
             tree = stack.enter_context(context.tree(parse_vllm(one.text)))
             releases.append(JudgedRelease(tree, own, surface, context.answers))
+        _add_copies(releases[0], target, own, surface)
         facts = [_facts(release, surface) for release in releases]
         labels = (old.label, new.label)
         digests = [release.digest for release in releases]
@@ -123,20 +126,31 @@ def _judged(
 ) -> CompatResult:
     surface = surface_of(target, context.progress)
     own = own_part(target)
-    facts: list[list[Fact]] = []
-    digests: list[str] = []
+    facts: dict[str, list[Fact]] = {}
+    digests: dict[str, str] = {}
     task = context.progress.start("Judging releases", total=len(asked), unit="release")
-    for one in asked:
+    # What the target copied is known once the release that it is for was read.
+    for one in sorted(asked, key=lambda one: one.label != declared.base):
         task.describe(one.label)
         with context.tree(parse_vllm(one.text)) as tree:
             release = JudgedRelease(tree, own, surface, context.answers)
-            facts.append(_facts(release, surface))
-            digests.append(release.digest)
+            if one.label == declared.base:
+                _add_copies(release, target, own, surface)
+            facts[one.label] = _facts(release, surface)
+            digests[one.label] = release.digest
         context.answers.save()
         task.advance(1)
     task.done()
     labels = [one.label for one in asked]
-    return _result(target, surface, declared, labels, digests, facts)
+    of_labels = [facts[label] for label in labels]
+    return _result(
+        target, surface, declared, labels, [digests[label] for label in labels], of_labels
+    )
+
+
+def _add_copies(base: JudgedRelease, target: CompatTarget, own: CodePart, surface: Surface) -> None:
+    for item in list(copies_of(base, target, own, surface)):
+        surface.add(item)
 
 
 def _facts(release: JudgedRelease, surface: Surface) -> list[Fact]:

@@ -39,6 +39,8 @@ def fact_of(release: JudgedRelease, item: Item) -> Fact:
             fact = _abstract(release, item)
         case "initialiser":
             fact = initialiser_fact(release, item)
+        case "copy":
+            fact = _copy(release, item)
         case "operator":
             fact = release.operator(item.ref.roots[0].removeprefix("torch.ops."))
         case "entry point":
@@ -247,8 +249,26 @@ def _abstract(release: JudgedRelease, item: Item) -> Fact:
     )
 
 
+def _copy(release: JudgedRelease, item: Item) -> Fact:
+    """Return what a release has of the function that the target has a copy of."""
+    answer = release.evaluate(item.ref).answer
+    if isinstance(answer, IsHere) and isinstance(answer.place.binding, Function):
+        where, body = release.where(answer.place), release.body(answer.place)
+        return Fact("here", item.note, where, "function", body=body)
+    fact = _presence(release, answer, is_last=True)
+    if fact.presence != "gone":
+        return Fact("unknown", fact.why or f"{item.ref.text} is no function there")
+    return fact._replace(moved=release.moved(item.ref.text.rpartition(".")[2]))
+
+
 def definition_of(release: JudgedRelease, item: Item) -> tuple[str, list[str]] | None:
     """Return the place and the lines of what an item is about in vLLM."""
+    place = place_of(release, item)
+    return None if place is None else (release.where(place), release.lines(place))
+
+
+def place_of(release: JudgedRelease, item: Item) -> DefinedPlace | None:
+    """Return the definition in vLLM that an item is about."""
     place: DefinedPlace | None = None
     if item.kind == "override":
         places = (p for line in _lines(release, item)[0] for p in line.places)
@@ -262,4 +282,4 @@ def definition_of(release: JudgedRelease, item: Item) -> tuple[str, list[str]] |
     if item.kind == "call" and isinstance(place.binding, Class):
         member = member_in(line_of(release.code, place), "__init__", place)
         place = member.place if isinstance(member, IsHere) else place
-    return release.where(place), release.lines(place)
+    return place

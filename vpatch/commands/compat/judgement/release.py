@@ -24,9 +24,10 @@ from vpatch.util.digest import digest_of
 from vpatch.util.versions import read_version
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
     from vpatch.commands.compat.code.codebase import DefinedPlace
+    from vpatch.commands.compat.code.outline import Outline
     from vpatch.commands.compat.judgement.evaluate import Evaluated
     from vpatch.commands.compat.surface.items import Guard, Surface
     from vpatch.commands.compat.target import CompatTarget
@@ -68,6 +69,15 @@ class JudgedRelease:
         self.parents = surface.parents
         self._patches = [item.ref for item in surface.items.values() if item.kind == "patch"]
         self._evaluated: dict[Ref, Evaluated] = {}
+
+    @property
+    def files(self) -> Mapping[str, bytes]:
+        """The files of vLLM's package, by their paths."""
+        return self._tree.package_files
+
+    def outline(self, module: str) -> Outline | None:
+        """Return the outline of a module of vLLM."""
+        return self._part.outline(module)
 
     def evaluate(self, ref: Ref) -> Evaluated:
         """Return what a reference means; see `evaluate`."""

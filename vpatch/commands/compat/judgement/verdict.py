@@ -76,6 +76,8 @@ def _verdict(item: Item, fact: Fact, before: Fact | None, *, has_base: bool) -> 
         return ItemVerdict("not run", f"it runs only {', '.join(item.conditions)}", fact.where)
     if item.kind == "override" and verdict.state == "gone":
         return _method_gone(fact, before, has_base=has_base)
+    if item.kind == "copy":
+        return _copied(item, fact, before)
     if verdict.state == "gone" and _is_caught(item):
         if before is not None and before.presence == "gone":
             return ItemVerdict("holds", f"{verdict.why}; the code catches that", "", verdict.moved)
@@ -89,6 +91,17 @@ def _method_gone(fact: Fact, before: Fact | None, *, has_base: bool) -> ItemVerd
         return ItemVerdict("gone", fact.why)
     # The release that it is for has none either: it is the target's own method.
     return ItemVerdict("holds" if has_base else "look again", fact.why)
+
+
+def _copied(item: Item, fact: Fact, before: Fact | None) -> ItemVerdict:
+    """Return the verdict on a copy: it runs, whatever became of its origin."""
+    if fact.presence == "unknown":
+        return ItemVerdict("unknown", f"{item.note}; {fact.why}", fact.where)
+    if fact.presence == "gone":
+        return ItemVerdict("look again", f"{item.note}; {fact.why}", fact.where, fact.moved)
+    if before is not None and before.body != fact.body:
+        return ItemVerdict("look again", f"{item.note}, which changed", fact.where)
+    return ItemVerdict("holds", item.note, fact.where)
 
 
 def _is_caught(item: Item) -> bool:

@@ -20,6 +20,7 @@ ItemKind = Literal[
     "call",
     "field",
     "patch",
+    "copy",
     "operator",
     "entry point",
     "string",
@@ -111,7 +112,8 @@ class Item:
 
     `when` says whether that happens at import. `is_soft` items may be something else: a text that
     looks like a module. They are judged only where some release has them. `bases` are the bases of
-    the class that an override is in; `own` is the target's function, or the name of it.
+    the class that an override is in; `own` is the target's function, or the name of it. `note` says
+    what the target's code alone does not.
     """
 
     kind: ItemKind
@@ -127,6 +129,7 @@ class Item:
     own: Function | None = None
     own_name: str = ""
     initialiser: Initialiser | None = None
+    note: str = ""
 
     @property
     def conditions(self) -> tuple[str, ...]:
