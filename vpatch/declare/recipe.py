@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import BeforeValidator, Field, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from vpatch.declare.bench import Bench
 from vpatch.declare.edits import Text
@@ -32,6 +32,16 @@ Pinned = Annotated[
 ]
 
 
+def _runs_nothing(text: str) -> str:
+    # A recipe may be of a project that nobody trusts, and `env:PYTHON` runs that Python.
+    if "env:" in text:
+        raise ValueError("name a folder, a wheel, a Python file or NAME==VERSION, and no env:")
+    return text
+
+
+Plugin = Annotated[Text, AfterValidator(_runs_nothing)]
+
+
 class ImageDeclaration(Declared):
     base: Text
 
@@ -41,6 +51,9 @@ class RecipeDeclaration(Declared):
     vllm: Pinned
     trees: dict[TreeName, Pinned] = Field(default_factory=dict)
     patches: tuple[PatchId, ...] = ()
+    plugins: tuple[Plugin, ...] = Field(
+        (), description="code outside vLLM that uses it: `vpatch bump` says what a release breaks"
+    )
     security: Literal["all"] | None = Field(
         None, description="take every backport of a security fix that the code needs, as well"
     )

@@ -34,6 +34,11 @@ def _recipe(one: RecipeBump, *, with_diffs: bool) -> Iterator[str]:
     for tree in one.kept_trees:
         what = "keeps its pin: vpatch bump compares releases of vLLM only."
         yield from _paragraph(f"{escape(tree)} {what}")
+    for plugin in one.plugins:
+        yield from _paragraph(f"## Plugin {escape(plugin.target)}")
+        yield from _paragraph(f"{escape(words.plugin_said(plugin, one))}.")
+        yield from (f"- {escape(words.break_said(item))}" for item in plugin.breaks)
+        yield from _paragraph("") if plugin.breaks else ()
     for verdict in words.ORDER:
         patches = [patch for patch in one.patches if patch.verdict is verdict]
         if patches:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import Literal
 
 from vpatch.commands.bump.verdict import Verdict
+from vpatch.commands.compat.judgement.verdict import State as ItemState
+from vpatch.commands.compat.surface.items import ItemKind
 from vpatch.console.document import OutputModel, Sorted, read_from
 from vpatch.planning.state import State
 
@@ -106,6 +108,39 @@ class BumpPinOutput(OutputModel):
     """The digest of the tree's content, `sha256:HEX`."""
 
 
+class PluginBreakOutput(OutputModel):
+    """What a plugin takes from vLLM, and the new release breaks."""
+
+    kind: ItemKind
+    name: str
+    path: str = read_from("spot.path")
+    """A file of the plugin."""
+    line: int = read_from("spot.line")
+    """Its line there, from 1."""
+    state: ItemState = read_from("verdict.state")
+    why: str = read_from("verdict.why")
+    where: str = read_from("verdict.where")
+    """The place in vLLM, or empty."""
+    moved: str = read_from("verdict.moved")
+    """Where a name that is gone is now, or empty."""
+
+
+class PluginStepOutput(OutputModel):
+    """What the new release means for a plugin that the recipe names."""
+
+    target: str
+    """How the recipe names it."""
+    version: str | None
+    items: int
+    """How many items of vLLM's code were judged."""
+    broken_before: int
+    """How many of them the old release breaks."""
+    breaks: list[PluginBreakOutput]
+    """Those that the new release breaks, and the old one does not."""
+    look_again: int
+    """How many fit, and are not as they were."""
+
+
 class RecipeBumpOutput(OutputModel):
     """What the new release means for one recipe."""
 
@@ -117,6 +152,8 @@ class RecipeBumpOutput(OutputModel):
     commits_from: str | None
     """Where upstream's commits were read; null if nobody was asked for them."""
     patches: list[PatchBumpOutput]
+    plugins: list[PluginStepOutput]
+    """The plugins that the recipe names."""
 
 
 class ProofStepOutput(OutputModel):

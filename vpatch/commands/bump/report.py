@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 
     from vpatch.commands.bump.changed_code import ChangedCode
     from vpatch.commands.bump.verdict import PatchBump
+    from vpatch.commands.compat.step import PluginBreak, PluginStep
     from vpatch.planning.state import Decision
     from vpatch.source.tree import Pin
 
@@ -42,6 +44,7 @@ class RecipeBump:
     """What a new release means for a recipe. `kept_trees` are its other trees, which stay.
 
     `commits_from` says where upstream's commits were read; None if nobody was asked for them.
+    `plugins` are those that the recipe names.
     """
 
     recipe: str
@@ -50,6 +53,7 @@ class RecipeBump:
     patches: tuple[PatchBump, ...]
     kept_trees: tuple[str, ...] = ()
     commits_from: str | None = None
+    plugins: tuple[PluginStep, ...] = ()
 
     @property
     def by_urgency(self) -> list[PatchBump]:
@@ -69,7 +73,9 @@ class BumpReport:
 
     @property
     def exit_code(self) -> ExitCode:
-        has_findings = any(patch.verdict.is_finding for patch in self.patches)
+        has_findings = any(patch.verdict.is_finding for patch in self.patches) or any(
+            plugin.breaks for recipe in self.recipes for plugin in recipe.plugins
+        )
         return ExitCode.FINDINGS if has_findings else ExitCode.CLEAN
 
 
@@ -135,3 +141,30 @@ def counts_said(patches: Sequence[PatchBump]) -> str:
     """Say how many patches have each verdict."""
     counts = Counter(patch.verdict for patch in patches)
     return ", ".join(f"{counts[verdict]} {verdict}" for verdict in ORDER if counts[verdict])
+
+
+def plugin_said(plugin: PluginStep, recipe: RecipeBump) -> str:
+    """Say in a sentence what the new release means for a plugin."""
+    old, new = release(recipe.old), release(recipe.new)
+    breaks = counted(len(plugin.breaks), "name") if plugin.breaks else "no name"
+    verb = "breaks" if len(plugin.breaks) <= 1 else "break"
+    text = f"{plugin.target}: {breaks} {verb} in {new} and not in {old}"
+    if plugin.look_again:
+        text += f"; look again at {plugin.look_again}"
+    if plugin.broken_before:
+        text += f"; {counted(plugin.broken_before, 'name')} broken in {old} already"
+    return text
+
+
+def break_said(one: PluginBreak) -> str:
+    """Say in a line what a plugin takes from vLLM, and why that does not hold."""
+    verdict = one.verdict
+    moved = f", now {verdict.moved}" if verdict.moved else ""
+    where = f" ({verdict.where})" if verdict.where else ""
+    return f"{verdict.state}  {one.kind} {one.name}, {one.spot}: {verdict.why}{where}{moved}"
+
+
+def compare_command(plugin: PluginStep, recipe: RecipeBump) -> str:
+    """Return the command that shows all of it, with the upstream diffs."""
+    old, new = release(recipe.old), release(recipe.new)
+    return f"vpatch compat {shlex.quote(plugin.target)} --from {old} --to {new}"

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from vpatch.commands.bump.report import BumpReport, RecipeBump
     from vpatch.commands.bump.verdict import PatchBump
     from vpatch.commands.bump.write import WrittenBump
+    from vpatch.commands.compat.step import PluginStep
 
 COLOURS = {
     Verdict.KEEP: "green",
@@ -31,7 +32,7 @@ COLOURS = {
     Verdict.NEEDS_A_PERSON: "red",
 }
 _DIFF_COLOURS = {"+": "green", "-": "red", "@": "cyan"}
-# How many definitions a patch shows without --diff.
+# How many definitions a patch shows without --diff, and how many names a plugin does.
 _SHOWN = 8
 _WIDEST = 100
 
@@ -48,11 +49,23 @@ def print_report(report: BumpReport, *, with_diffs: bool) -> None:
         history = words.history_said(one)
         if history is not None:
             _print_wrapped(history, "")
+        for plugin in one.plugins:
+            _print_plugin(plugin, one)
         click.echo()
     for line in report.idle:
         click.echo(line)
     if not with_diffs and any(patch.verdict.is_finding for patch in report.patches):
         click.echo("next: read the code that changed with --diff, or with --output report.html")
+
+
+def _print_plugin(plugin: PluginStep, recipe: RecipeBump) -> None:
+    _print_wrapped(words.plugin_said(plugin, recipe), "  ")
+    for one in plugin.breaks[:_SHOWN]:
+        _print_wrapped(words.break_said(one), "    ")
+    if len(plugin.breaks) > _SHOWN:
+        click.echo(f"    and {counted(len(plugin.breaks) - _SHOWN, 'more name')}")
+    if plugin.breaks or plugin.look_again:
+        click.echo(f"    next: {words.compare_command(plugin, recipe)}")
 
 
 def print_written(written: WrittenBump, pull: str | None) -> None:

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from vpatch.commands.bump.pull import SentBump
     from vpatch.commands.bump.verdict import PatchBump
     from vpatch.commands.bump.write import WrittenBump
+    from vpatch.commands.compat.step import PluginStep
     from vpatch.source.entry import CachedTree
     from vpatch.source.tree import Pin
     from vpatch.workspace.context import Context
@@ -161,8 +162,18 @@ def _report(context: Context, recipes: Sequence[str], to: str, commits: CommitsF
             if history is not None:
                 patches = with_commits(patches, history)
             asked = None if history is None else history.description
-            bumps.append(RecipeBump(name, old.pin, new.pin, patches, others, asked))
+            plugins = tuple(_plugins(context, name, old, new))
+            bumps.append(RecipeBump(name, old.pin, new.pin, patches, others, asked, plugins))
     return BumpReport(tuple(bumps), tuple(idle))
+
+
+def _plugins(context: Context, name: str, old: CachedTree, new: CachedTree) -> Iterator[PluginStep]:
+    recipe, _ = context.library.read_recipe(context.library.recipe(name))
+    if recipe.plugins:
+        # Most recipes name none, and it takes long to import.
+        from vpatch.commands.compat.step import plugin_step  # noqa: PLC0415
+
+        yield from (plugin_step(context, one, old, new) for one in recipe.plugins)
 
 
 def _own_recipes(context: Context) -> list[str]:

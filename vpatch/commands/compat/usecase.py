@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from vpatch.commands.compat.judgement.fact import Fact
     from vpatch.commands.compat.surface.items import Surface
     from vpatch.commands.compat.target import CompatTarget
+    from vpatch.source.entry import CachedTree
     from vpatch.source.tree import Pin
     from vpatch.workspace.context import Context
 
@@ -104,21 +105,28 @@ def compare(
     known = context.releases()
     old, new = (_asked_for(context, one) for one in (before, after))
     declared = declared_by(target, request.supports, old.label, known)
+    with ExitStack() as stack:
+        trees = [stack.enter_context(context.tree(parse_vllm(one.text))) for one in (old, new)]
+        return compare_trees(context, target, declared, trees, (old.label, new.label))
+
+
+def compare_trees(
+    context: Context,
+    target: CompatTarget,
+    declared: DeclaredReleases,
+    trees: Sequence[CachedTree],
+    labels: tuple[str, str],
+) -> tuple[CompatResult, tuple[DefinitionDifference, ...]]:
+    """Judge two trees, the base first, and show how definitions differ; see `compare`."""
     surface = surface_of(target, context.progress)
     own = own_part(target)
-    with ExitStack() as stack:
-        releases = []
-        for one in (old, new):
-            tree = stack.enter_context(context.tree(parse_vllm(one.text)))
-            releases.append(JudgedRelease(tree, own, surface, context.answers))
-        _add_copies(releases[0], target, own, surface)
-        facts = [_facts(release, surface) for release in releases]
-        labels = (old.label, new.label)
-        digests = [release.digest for release in releases]
-        result = _result(target, surface, declared, labels, digests, facts)
-        context.answers.save()
-        differences = tuple(difference_of(releases[0], releases[1], surface, result, labels))
-    return result, differences
+    releases = [JudgedRelease(tree, own, surface, context.answers) for tree in trees]
+    _add_copies(releases[0], target, own, surface)
+    facts = [_facts(release, surface) for release in releases]
+    digests = [release.digest for release in releases]
+    result = _result(target, surface, declared, labels, digests, facts)
+    context.answers.save()
+    return result, tuple(difference_of(releases[0], releases[1], surface, result, labels))
 
 
 def _judged(

@@ -136,7 +136,7 @@ class _Search:
             lines = self._index[one.dotted.rpartition(".")[2]]
             for line in _code(one.text.encode().splitlines()):
                 lines[line].append(one)
-        self.statements = _Statements(self.own)
+        self.statements = _CountedStatements(self.own)
 
     def likely(self, files: Mapping[str, bytes]) -> Iterator[tuple[_Own, str, int, str]]:
         """Yield functions with those of vLLM that may be their origin: a path, a line, a text."""
@@ -158,7 +158,7 @@ class _Search:
                         yield one, path, first + 1, b"\n".join(block).decode(errors="replace")
 
 
-class _Statements(dict[str, list[str]]):
+class _CountedStatements(dict[str, list[str]]):
     """The statements of functions of the target, each read once and only if asked for."""
 
     def __init__(self, own: Mapping[str, _Own]) -> None:
