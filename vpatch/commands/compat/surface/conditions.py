@@ -8,7 +8,13 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Literal
 
-from vpatch.commands.compat.surface.guards import caught, guard_of, opposite, suppressed
+from vpatch.commands.compat.surface.guards import (
+    caught,
+    guard_of,
+    opposite,
+    shown_by,
+    suppressed,
+)
 from vpatch.commands.compat.surface.items import Guard, Item, ItemKind, Ref, Spot, Surface
 from vpatch.commands.compat.surface.names import (
     NameScope,
@@ -114,14 +120,24 @@ class Collector(ast.NodeVisitor):
     def _branches(self, test: ast.expr, body: Iterable[ast.AST], orelse: Iterable[ast.AST]) -> None:
         self.visit(test)
         guard = guard_of(test, self._scope.meaning)
-        with self._under(*([] if guard is None else [guard])):
+        body = list(body)
+        shown = shown_by(test, body, self._scope.meaning)
+        with self._under(*([] if guard is None else [guard])), self._scope.knowing(shown):
             self._visit_all(body)
         with self._under(*([] if guard is None else [opposite(guard)])):
             self._visit_all(orelse)
 
     def _visit_all(self, nodes: Iterable[ast.AST]) -> None:
-        for node in nodes:
+        several = list(nodes)
+        for number, node in enumerate(several):
             self.visit(node)
+            if isinstance(node, ast.Assert):
+                rest = several[number + 1 :]
+                shown = shown_by(node.test, rest, self._scope.meaning)
+                if shown:
+                    with self._scope.knowing(shown):
+                        self._visit_all(rest)
+                    return
 
     def _imports_in(self, body: Iterable[ast.stmt]) -> Iterator[Ref]:
         for node in body:

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 
 from packaging.version import InvalidVersion, Version
 
+from vpatch.commands.compat.code.attributes import nodes_in
 from vpatch.commands.compat.code.expressions import dotted, is_type_checking, text_of
-from vpatch.commands.compat.surface.items import Guard
+from vpatch.commands.compat.surface.items import CALLED, Guard
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -63,6 +64,40 @@ def guard_of(test: ast.expr, meaning: Meaning) -> Guard | None:
         case _:
             pass
     return None
+
+
+def shown_by(test: ast.expr, body: Iterable[ast.AST], meaning: Meaning) -> dict[str, Ref]:
+    """Return what `isinstance` says of expressions, by their text, in code that runs then.
+
+    What that code sets itself is not known.
+    """
+    shown: dict[str, Ref] = {}
+    match test:
+        case ast.BoolOp(op=ast.And(), values=values):
+            for value in values:
+                shown |= shown_by(value, (), meaning)
+        case ast.Call(
+            func=ast.Name(id="isinstance"), args=[value, ast.Name() | ast.Attribute() as kind]
+        ):
+            text, ref = dotted(value), meaning(kind)
+            if text is not None and ref is not None and not ref.steps:
+                shown[text] = ref.then(CALLED)
+        case _:
+            pass
+    if not shown:
+        return shown
+    stored = {
+        text
+        for node in nodes_in(body)
+        if isinstance(getattr(node, "ctx", None), ast.Store | ast.Del)
+        for text in [dotted(node)]
+        if text is not None
+    }
+    return {
+        text: ref
+        for text, ref in shown.items()
+        if not any(text == one or text.startswith(f"{one}.") for one in stored)
+    }
 
 
 def opposite(guard: Guard) -> Guard:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import ast
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from vpatch.commands.compat.code.expressions import class_named
+from vpatch.commands.compat.code.expressions import class_named, dotted
 from vpatch.commands.compat.surface.items import ABOVE, CALLED, Ref
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 # An assignment is met twice: as such, and as the name in it.
@@ -26,6 +27,8 @@ class NameScope:
     def __init__(self, outer: NameScope | None = None, own_class: str = "") -> None:
         self._outer = outer
         self._names: dict[str, Ref | None] = {}
+        # What a test has shown of an expression such as `self.drafter`, by its text.
+        self._shown: dict[str, Ref] = {}
         self.own_class: str = own_class or (outer.own_class if outer else "")
 
     def bind(self, name: str, ref: Ref | None) -> None:
@@ -51,6 +54,12 @@ class NameScope:
 
     def meaning(self, node: ast.expr | None) -> Ref | None:
         """Return what an expression means, if it is a thing of vLLM or of the target."""
+        shown = self._shown and self._shown.get(dotted(node) or "")
+        if shown:
+            return shown
+        return self._meaning(node)
+
+    def _meaning(self, node: ast.expr | None) -> Ref | None:
         match node:
             case ast.Name(id=name):
                 return self.get(name)
@@ -66,6 +75,14 @@ class NameScope:
                 return None
             case _:
                 return None
+
+    @contextmanager
+    def knowing(self, shown: Mapping[str, Ref]) -> Iterator[None]:
+        """What expressions are in some code, by their text."""
+        outer = self._shown
+        self._shown = {**outer, **shown}
+        yield
+        self._shown = outer
 
     def instance(self, annotation: ast.expr | None) -> Ref | None:
         """Return a value of the class that an annotation names."""
