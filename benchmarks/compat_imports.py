@@ -3,7 +3,8 @@
     python benchmarks/compat_imports.py RELEASE FOLDER...
 
 It takes the build of the release that `vpatch engine` put into the cache. What a plugin imports and
-is not installed there, such as torch_npu, is a stub that has every name. An error that vLLM causes
+is not installed there, such as torch_npu, is a stub that has every name, and so is what the build of
+a plugin makes. An error that vLLM causes
 must be predicted at that place, and what is `gone` at import time must not be in a module that
 imports. Ends with 1 if something differs.
 """
@@ -29,13 +30,14 @@ ASK = "--ask"
 # A statement may begin above the line that Python names.
 _NEAR = 30
 _DEVICES = ("hpu", "npu")
-_ABOUT_VLLM = re.compile(r"'vllm(?:\.|')|from 'vllm|vllm\.")
+_ABOUT_VLLM = re.compile(r"'vllm(?:\.|')")
 
 
 class Stub(types.ModuleType):
     """A module that has every name: a class for those that begin with a capital letter."""
 
     __path__ = ()  # type: ignore[assignment] # what makes it a package
+    __version__ = "0"
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
@@ -50,7 +52,8 @@ class Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
 
     def __init__(self, folder: str, own: set[str]) -> None:
         self._folder = folder
-        self._known = {"vllm", *own, *sys.stdlib_module_names}
+        self._own = own
+        self._known = {"vllm", *sys.stdlib_module_names}
 
     def find_spec(
         self, name: str, path: object, _target: object = None
@@ -58,7 +61,8 @@ class Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         if name.partition(".")[0] in self._known:
             return None
         is_in_stub = isinstance(sys.modules.get(name.rpartition(".")[0]), Stub)
-        if not is_in_stub and (path is not None or not self._asks_target()):
+        is_built = name.partition(".")[0] in self._own
+        if not (is_in_stub or is_built) and (path is not None or not self._asks_target()):
             return None
         return importlib.machinery.ModuleSpec(name, self, is_package=True)
 

@@ -14,7 +14,7 @@ def names_in(project, text):
     project.index.add("0.50.0", archive("0.50.0", VLLM))
     project.index.add("0.51.0", archive("0.51.0", VLLM | {CORE: gone}))
     file = project.folder / "module.py"
-    file.write_text(HEAD + text)
+    file.write_text(f"{HEAD}def f(x):\n{text}")
     args = ("--vllm", "0.50.0,0.51.0", "--base", "0.50.0", "--json")
     items = project.run("compat", file, *args, code=None).json["items"]
     return {
@@ -25,11 +25,11 @@ def names_in(project, text):
 @pytest.mark.parametrize(
     "text",
     [
-        "def f(x):\n    if isinstance(x, Worker):\n        return x.seen\n",
-        "def f(x):\n    if x and isinstance(x, Worker):\n        return x.seen\n",
-        "def f(x):\n    assert isinstance(x, Worker)\n    return x.seen\n",
-        "def f(x):\n    if x:\n        assert isinstance(x.one, Worker)\n        return x.one.seen\n",
-        "def f(x):\n    return x.seen if isinstance(x, Worker) else 0\n",
+        "    if isinstance(x, Worker):\n        return x.seen\n",
+        "    if x and isinstance(x, Worker):\n        return x.seen\n",
+        "    assert isinstance(x, Worker)\n    return x.seen\n",
+        "    if x:\n        assert isinstance(x.one, Worker)\n        return x.one.seen\n",
+        "    return x.seen if isinstance(x, Worker) else 0\n",
     ],
 )
 def test_isinstance_says_what_a_value_is(project, text):
@@ -39,15 +39,15 @@ def test_isinstance_says_what_a_value_is(project, text):
 @pytest.mark.parametrize(
     "text",
     [
-        "def f(x):\n    if isinstance(x, Worker):\n        pass\n    else:\n        return x.seen\n",
-        "def f(x):\n    if isinstance(x, Worker):\n        pass\n    return x.seen\n",
-        "def f(x):\n    if x or isinstance(x, Worker):\n        return x.seen\n",
-        "def f(x):\n    if not isinstance(x, Worker):\n        return x.seen\n",
-        "def f(x):\n    if isinstance(x, (Worker, int)):\n        return x.seen\n",
-        "def f(x):\n    if isinstance(x, Worker):\n        x = x.one\n        return x.seen\n",
-        "def f(x):\n    if isinstance(x.one, Worker):\n        x = x.two\n        return x.one.seen\n",
-        "def f(x):\n    if x:\n        assert isinstance(x, Worker)\n    return x.seen\n",
-        "def f(x):\n    if isinstance(x, Worker):\n        return lambda x: x.seen\n",
+        "    if isinstance(x, Worker):\n        pass\n    else:\n        return x.seen\n",
+        "    if isinstance(x, Worker):\n        pass\n    return x.seen\n",
+        "    if x or isinstance(x, Worker):\n        return x.seen\n",
+        "    if not isinstance(x, Worker):\n        return x.seen\n",
+        "    if isinstance(x, (Worker, int)):\n        return x.seen\n",
+        "    if isinstance(x, Worker):\n        x = x.one\n        return x.seen\n",
+        "    if isinstance(x.one, Worker):\n        x = x.two\n        return x.one.seen\n",
+        "    if x:\n        assert isinstance(x, Worker)\n    return x.seen\n",
+        "    if isinstance(x, Worker):\n        return lambda x: x.seen\n",
     ],
 )
 def test_elsewhere_it_says_nothing(project, text):
