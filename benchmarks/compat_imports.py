@@ -3,10 +3,9 @@
     python benchmarks/compat_imports.py RELEASE FOLDER...
 
 It takes the build of the release that `vpatch engine` put into the cache. What a plugin imports and
-is not installed there, such as torch_npu, is a stub that has every name, and so is what the build of
-a plugin makes. An error that vLLM causes
-must be predicted at that place, and what is `gone` at import time must not be in a module that
-imports. Ends with 1 if something differs.
+is not installed there, such as torch_npu, is a stub that has every name. So is what the build of a
+plugin makes. An error that vLLM causes must be predicted at that place, and what is `gone` at
+import time must not be in a module that imports. Ends with 1 if something differs.
 """
 
 from __future__ import annotations
