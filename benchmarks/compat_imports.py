@@ -79,7 +79,7 @@ class Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
 
 
 def import_all(folder: str, modules: list[str]) -> dict[str, Any]:
-    """Import modules one by one; return those that are, and the errors by their places."""
+    """Import modules one by one; return those that are, and each error by its places."""
     sys.path.insert(0, folder)
     with contextlib.suppress(ImportError):
         torch = importlib.import_module("torch")
@@ -87,7 +87,7 @@ def import_all(folder: str, modules: list[str]) -> dict[str, Any]:
             setattr(torch, device, MagicMock())
     # At the end: what is installed comes first.
     sys.meta_path.append(Finder(folder, {name.partition(".")[0] for name in modules}))
-    errors: dict[str, str] = {}
+    errors: dict[str, tuple[list[str], str]] = {}
     imported = []
     for name in modules:
         try:
@@ -99,7 +99,9 @@ def import_all(folder: str, modules: list[str]) -> dict[str, Any]:
                 for frame in traceback.extract_tb(error.__traceback__)
                 if frame.filename.startswith(folder)
             ]
-            errors.setdefault(frames[-1] if frames else "?:0", f"{type(error).__name__}: {error}")
+            frames = frames or ["?:0"]
+            # A target may import by a function of its own: then a place before that counts.
+            errors[frames[-1]] = frames, f"{type(error).__name__}: {error}"
     return {"errors": errors, "imported": imported}
 
 
@@ -116,7 +118,7 @@ def compare(release: str, folder: Path) -> int:
     answer = ask_engine(release, {"folder": str(root), "modules": list(modules)})
     counts = Counter(
         [
-            *(judged(release, items, *one) for one in sorted(answer["errors"].items())),
+            *(judged(release, items, *one) for one in sorted(answer["errors"].values())),
             *gone_and_imported(release, items, {modules[name] for name in answer["imported"]}),
         ]
     )
@@ -161,18 +163,20 @@ def ask_engine(release: str, question: dict[str, Any]) -> dict[str, Any]:
     return answer
 
 
-def judged(release: str, items: list[dict[str, Any]], place: str, text: str) -> str:
-    """Return what vpatch says of the names that an error is about."""
-    path, _, line = place.rpartition(":")
+def judged(release: str, items: list[dict[str, Any]], places: list[str], text: str) -> str:
+    """Return what vpatch says of the names that an error is about, at any of its places."""
+    spots = [(path, int(line)) for path, _, line in (p.rpartition(":") for p in places)]
     states = {
         item["verdicts"][release]["state"]
         for item in items
         if mentions(text, item["name"])
         and any(
-            one["path"].endswith(path) and abs(one["line"] - int(line)) <= _NEAR
+            one["path"].endswith(path) and abs(one["line"] - line) <= _NEAR
             for one in item["places"]
+            for path, line in spots
         )
     }
+    place = places[-1]
     if states & {"gone", "changed"}:
         return "an error, predicted"
     if not _ABOUT_VLLM.search(text):
