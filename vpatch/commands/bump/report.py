@@ -148,11 +148,11 @@ def plugin_said(plugin: PluginStep, recipe: RecipeBump) -> str:
     old, new = release(recipe.old), release(recipe.new)
     breaks = counted(len(plugin.breaks), "name") if plugin.breaks else "no name"
     verb = "breaks" if len(plugin.breaks) <= 1 else "break"
-    text = f"{plugin.target}: {breaks} {verb} in {new} and not in {old}"
+    text = f"{breaks} {verb} in {new} and not in {old}"
     if plugin.look_again:
         text += f"; look again at {plugin.look_again}"
     if plugin.broken_before:
-        text += f"; {counted(plugin.broken_before, 'name')} broken in {old} already"
+        text += f"; broken in {old} already: {plugin.broken_before}"
     return text
 
 

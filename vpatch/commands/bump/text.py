@@ -59,7 +59,7 @@ def print_report(report: BumpReport, *, with_diffs: bool) -> None:
 
 
 def _print_plugin(plugin: PluginStep, recipe: RecipeBump) -> None:
-    _print_wrapped(words.plugin_said(plugin, recipe), "  ")
+    _print_wrapped(f"{plugin.target}: {words.plugin_said(plugin, recipe)}", "  ")
     for one in plugin.breaks[:_SHOWN]:
         _print_wrapped(words.break_said(one), "    ")
     if len(plugin.breaks) > _SHOWN:
