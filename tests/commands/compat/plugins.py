@@ -135,3 +135,16 @@ def write_plugin(folder, files=None, requires="vllm==0.50.0"):
     dependency = f'dependencies = ["{requires}"]\n' if requires else ""
     (plugin / "pyproject.toml").write_text(f'[project]\nname = "my-plugin"\n{dependency}')
     return plugin
+
+
+def mutated(changes):
+    files = dict(VLLM)
+    for path, before, after in changes:
+        if before is None and after is None:
+            del files[path]
+        elif before is None:
+            files[path] = after
+        else:
+            assert before in files[path], before
+            files[path] = files[path].replace(before, after)
+    return files

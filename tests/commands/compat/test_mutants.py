@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.commands.compat.plugins import CONFIG, CORE, ENVS, LAZY, UTILS, VLLM, write_plugin
-from tests.projects import archive
+from tests.commands.compat.plugins import CONFIG, CORE, ENVS, LAZY, UTILS
 
 # What changes in which file, and the item that no longer holds: its kind, its name, its state.
 BREAKING = {
@@ -51,7 +50,10 @@ BREAKING = {
         ("override", "my_plugin.MyWorker.run", "changed"),
     ),
     "keyword parameter of an overridden method": (
-        [(CORE, b"*, fast=False", b"*, fast=False, slow=False")],
+        [
+            (CORE, b"*, fast=False", b"*, fast=False, slow=False"),
+            ("vllm/engine.py", None, b"def go(worker):\n    worker.step(1, slow=True)\n"),
+        ],
         ("override", "my_plugin.MyWorker.step", "changed"),
     ),
     "async made sync": (
@@ -189,36 +191,6 @@ UNSURE = {
         ("vllm/start.py", None, b"import vllm.utils as utils\n\nutils.close = print\n"),
     ],
 }
-
-
-def mutated(changes):
-    files = dict(VLLM)
-    for path, before, after in changes:
-        if before is None and after is None:
-            del files[path]
-        elif before is None:
-            files[path] = after
-        else:
-            assert before in files[path], before
-            files[path] = files[path].replace(before, after)
-    return files
-
-
-@pytest.fixture
-def judged(project):
-    """Judge the plugin in a release and in the next one, which changes something."""
-
-    def judge(changes):
-        project.index.add("0.50.0", archive("0.50.0", VLLM))
-        files = mutated(changes)
-        next_files = {path: files.get(path, b"") for path in files}
-        project.index.add("0.51.0", archive("0.51.0", next_files))
-        plugin = write_plugin(project.folder)
-        run = project.run("compat", plugin, "--vllm", "0.50.0,0.51.0", "--json")
-        assert run.json["base"] == "0.50.0"
-        return run.json
-
-    return judge
 
 
 def states(document, release):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from vpatch.commands.bump.code import CodePlace, difference_of
+from vpatch.planning.code_place import CodePlace, difference_of
 
 
 @dataclass(frozen=True)

@@ -6,13 +6,13 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from vpatch.commands.bump.changed_code import ChangedCode
-from vpatch.commands.bump.code import CodePlace, alike, difference_of, place_of
-from vpatch.commands.bump.successor import successor
+from vpatch.planning.code_place import CodePlace, alike, difference_of, place_of
 from vpatch.planning.footprint import combined, definitions_read
 from vpatch.planning.names import ORDER, STATEMENT, plain_name
 from vpatch.planning.references import changed_definitions
 from vpatch.planning.shape import differences_around, nameable, surroundings_in
 from vpatch.planning.state import State
+from vpatch.planning.successor import successor
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence

@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from vpatch.commands.bump.changed_code import ChangedCode
-    from vpatch.commands.bump.code import CodePlace
     from vpatch.commands.bump.report import BumpReport
+    from vpatch.planning.code_place import CodePlace
 
 _TEMPLATE = Path(__file__).parent / "page.html"
 # A line of code, and how it differs from the pristine code of the old release.

@@ -1,42 +1,20 @@
-"""What took the place of a definition that is gone, or of the part of one that a patch edits."""
+"""Where the part of a definition went that a patch edits and upstream split off."""
 
 from __future__ import annotations
 
 import ast
-import re
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from vpatch.commands.bump.code import CodePlace, alike, place_of
+from vpatch.planning.code_place import place_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Sequence
 
     from vpatch.commands.bump.changed_code import ChangedCode
     from vpatch.planning.view import View
 
-# The part of the lines that must be the same. A second candidate that is nearly as good makes the
-# answer unclear.
-_ALIKE = 0.6
-_CLEARER = 0.1
-_WORD = re.compile(rb"[A-Za-z_]\w{3,}")
 _FUNCTION = (ast.FunctionDef, ast.AsyncFunctionDef)
-_WORDS = 12
-_FILES = 20
-
-
-def successor(gone: CodePlace, old: View, new: View) -> CodePlace | None:
-    """Return what a definition of the old tree became in the new one; None if that is not clear.
-
-    It has the same name in another file, or another name and mostly the same lines. What the old
-    tree has as well, such as a copy for other hardware, did not take its place.
-    """
-    scored = [(alike(gone, one), one) for one in _candidates(gone, old, new)]
-    scored = [pair for pair in scored if pair[0] >= _ALIKE]
-    scored.sort(key=lambda pair: pair[0], reverse=True)
-    if not scored or (len(scored) > 1 and scored[0][0] - scored[1][0] < _CLEARER):
-        return None
-    return scored[0][1]
 
 
 def split_off(changed: Iterable[ChangedCode], old: View, new: View) -> dict[str, str]:
@@ -85,36 +63,3 @@ def _edited_lines(ours: Sequence[str]) -> tuple[set[str], int]:
 
 def _strip(lines: Iterable[str]) -> set[str]:
     return {line.strip() for line in lines}
-
-
-def _candidates(gone: CodePlace, old: View, new: View) -> Iterator[CodePlace]:
-    """The definitions that only the new tree has, in files that may have the one that is gone."""
-    if not gone.path.endswith((".py", ".pyi")):
-        return
-    for path in _files(gone, new):
-        known = {one.name for one in old.outline(path)}
-        text = new.pristine(path) or b""
-        for one in new.outline(path):
-            named = one.name and one.name not in known and not one.name.endswith(">")
-            if named and isinstance(one.node, ast.ClassDef) == gone.is_class:
-                yield place_of(path, text, one)
-
-
-def _files(gone: CodePlace, new: View) -> list[str]:
-    """Files that may have it: the same one, and those with the name or with most of its words.
-
-    To parse a file takes long, and thousands of files have an `__init__`. So the file must have
-    half of the words as well, and only those with the most of them count.
-    """
-    last = gone.name.rpartition(".")[2].encode()
-    words = sorted(set(_WORD.findall("\n".join(gone.lines).encode())), key=len)[-_WORDS:]
-    rest = [word for word in words if word != last]
-    paths = set(new.holding([frozenset([last])], None))
-    if len(rest) >= _WORDS // 2:
-        paths.update(new.holding([frozenset(rest)], None))
-    texts = {path: new.pristine(path) or b"" for path in paths - {gone.path}}
-    held = {path: sum(word in text for word in words) for path, text in texts.items()}
-    likely = sorted(path for path, count in held.items() if count * 2 >= len(words))
-    likely.sort(key=held.__getitem__, reverse=True)
-    own = [gone.path] if new.pristine(gone.path) is not None else []
-    return sorted([*own, *likely[:_FILES]])

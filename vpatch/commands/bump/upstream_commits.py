@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from vpatch.commands.bump.changed_code import ChangedCode
-    from vpatch.commands.bump.code import CodePlace
     from vpatch.git.file_history import FileRevision
+    from vpatch.planning.code_place import CodePlace
     from vpatch.planning.outline import Definition
 
 # A definition of a file: its path, its name, and the digest of a statement, which has no name.

@@ -6,14 +6,14 @@ import difflib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from vpatch.commands.compat.judgement.facts import definition_of
+from vpatch.commands.compat.judgement.facts import place_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from vpatch.commands.compat.judgement.release import JudgedRelease
     from vpatch.commands.compat.result import CompatItem, CompatResult
-    from vpatch.commands.compat.surface.items import Surface
+    from vpatch.commands.compat.surface.items import Item, Surface
 
 _SHOWN = ("gone", "changed", "look again")
 # Of one definition: a class may have a thousand.
@@ -46,7 +46,7 @@ def difference_of(
             continue
         if shown.verdicts[labels[1]].state == shown.verdicts[labels[0]].state:
             continue
-        before, after = definition_of(old, item), definition_of(new, item)
+        before, after = _definition(old, item), _definition(new, item)
         lines: list[str] = []
         if before is not None:
             names = (before[0], after[0] if after else "/dev/null")
@@ -54,3 +54,9 @@ def difference_of(
                 difflib.unified_diff(before[1], after[1] if after else [], *names, lineterm="")
             )
         yield DefinitionDifference(shown, tuple(lines[:LONGEST]))
+
+
+def _definition(release: JudgedRelease, item: Item) -> tuple[str, list[str]] | None:
+    """Return the place and the lines of what an item is about in vLLM."""
+    place = place_of(release, item)
+    return None if place is None else (release.where(place), release.lines(place))

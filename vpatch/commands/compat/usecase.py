@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from vpatch.commands.compat.difference import DefinitionDifference, difference_of
+from vpatch.commands.compat.judgement.comparison import compared
 from vpatch.commands.compat.judgement.copies import copies_of
 from vpatch.commands.compat.judgement.facts import fact_of
 from vpatch.commands.compat.judgement.release import JudgedRelease, own_part
@@ -43,6 +44,8 @@ if TYPE_CHECKING:
     from vpatch.source.entry import CachedTree
     from vpatch.source.tree import Pin
     from vpatch.workspace.context import Context
+
+    _Earlier = tuple[JudgedRelease, list[Fact]]
 
 
 @dataclass(frozen=True)
@@ -122,7 +125,8 @@ def compare_trees(
     own = own_part(target)
     releases = [JudgedRelease(tree, own, surface, context.answers) for tree in trees]
     _add_copies(releases[0], target, own, surface)
-    facts = [_facts(release, surface) for release in releases]
+    base_facts = _facts(releases[0], surface, None)
+    facts = [base_facts, _facts(releases[1], surface, (releases[0], base_facts))]
     digests = [release.digest for release in releases]
     result = _result(target, surface, declared, labels, digests, facts)
     context.answers.save()
@@ -137,17 +141,25 @@ def _judged(
     facts: dict[str, list[Fact]] = {}
     digests: dict[str, str] = {}
     task = context.progress.start("Judging releases", total=len(asked), unit="release")
-    # What the target copied is known once the release that it is for was read.
-    for one in sorted(asked, key=lambda one: one.label != declared.base):
-        task.describe(one.label)
-        with context.tree(parse_vllm(one.text)) as tree:
-            release = JudgedRelease(tree, own, surface, context.answers)
-            if one.label == declared.base:
-                _add_copies(release, target, own, surface)
-            facts[one.label] = _facts(release, surface)
-            digests[one.label] = release.digest
-        context.answers.save()
-        task.advance(1)
+    earlier: _Earlier | None = None
+    with ExitStack() as stack:
+        # What the target copied is known once the release that it is for was read.
+        for one in sorted(asked, key=lambda one: one.label != declared.base):
+            task.describe(one.label)
+            with ExitStack() as of_release:
+                is_base = one.label == declared.base
+                tree = (stack if is_base else of_release).enter_context(
+                    context.tree(parse_vllm(one.text))
+                )
+                release = JudgedRelease(tree, own, surface, context.answers)
+                if is_base:
+                    _add_copies(release, target, own, surface)
+                facts[one.label] = _facts(release, surface, earlier)
+                if is_base:
+                    earlier = release, facts[one.label]
+                digests[one.label] = release.digest
+            context.answers.save()
+            task.advance(1)
     task.done()
     labels = [one.label for one in asked]
     of_labels = [facts[label] for label in labels]
@@ -161,8 +173,10 @@ def _add_copies(base: JudgedRelease, target: CompatTarget, own: CodePart, surfac
         surface.add(item)
 
 
-def _facts(release: JudgedRelease, surface: Surface) -> list[Fact]:
-    return [fact_of(release, item) for item in surface.items.values()]
+def _facts(release: JudgedRelease, surface: Surface, earlier: _Earlier | None) -> list[Fact]:
+    items = surface.items.values()
+    facts = [fact_of(release, item) for item in items]
+    return facts if earlier is None else compared(items, facts, release, earlier)
 
 
 def _result(

@@ -15,6 +15,7 @@ class Fact(NamedTuple):
     `notes` what fits only for some callers.
     `body` is a digest of the definition, `defaults` those of its parameters, `bases` of a class.
     `runs` is None where that cannot be known, and `moved` where the name is now.
+    `callers` says of problems who in vLLM gives the parameter, or "" if nobody does.
     """
 
     presence: Presence
@@ -29,3 +30,4 @@ class Fact(NamedTuple):
     runs: bool | None = True
     moved: str = ""
     of_class: bool = False
+    callers: dict[str, str] = {}  # noqa: RUF012 - as before

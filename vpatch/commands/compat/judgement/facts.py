@@ -261,12 +261,6 @@ def _copy(release: JudgedRelease, item: Item) -> Fact:
     return fact._replace(moved=release.moved(item.ref.text.rpartition(".")[2]))
 
 
-def definition_of(release: JudgedRelease, item: Item) -> tuple[str, list[str]] | None:
-    """Return the place and the lines of what an item is about in vLLM."""
-    place = place_of(release, item)
-    return None if place is None else (release.where(place), release.lines(place))
-
-
 def place_of(release: JudgedRelease, item: Item) -> DefinedPlace | None:
     """Return the definition in vLLM that an item is about."""
     place: DefinedPlace | None = None

@@ -16,15 +16,17 @@ from vpatch.commands.compat.code.methods import MethodUse, method_uses
 from vpatch.commands.compat.code.outline import Class, Function
 from vpatch.commands.compat.code.part import BuiltModules, CodePart, release_part
 from vpatch.commands.compat.code.read import read_outline
+from vpatch.commands.compat.judgement.callers import Use, uses_in
 from vpatch.commands.compat.judgement.evaluate import evaluate
 from vpatch.commands.compat.judgement.fact import Fact
 from vpatch.commands.compat.surface.items import Ref
 from vpatch.planning.outline import dumped
+from vpatch.planning.view import View
 from vpatch.util.digest import digest_of
 from vpatch.util.versions import read_version
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
     from vpatch.commands.compat.code.codebase import DefinedPlace
     from vpatch.commands.compat.code.outline import Outline
@@ -45,6 +47,7 @@ _OPERATORS = {
 _DIGITS = 16
 # An operator's schema begins with its name: `ops.def("silu_and_mul(Tensor! out, ...`.
 _REGISTERED = re.compile(r"\b(?:def|impl)\(\s*\"(\w+)")
+_USES = "the uses of a method, form 1"
 _QUESTION = "the digest of a definition, form 1"
 _USES = "what the methods of a class read and set, form 1"
 # More places than these do not say where a name went.
@@ -75,9 +78,27 @@ class JudgedRelease:
         """The files of vLLM's package, by their paths."""
         return self._tree.package_files
 
+    @cached_property
+    def view(self) -> View:
+        return View(self._tree, answers=self._answers)
+
     def outline(self, module: str) -> Outline | None:
         """Return the outline of a module of vLLM."""
         return self._part.outline(module)
+
+    def holding(self, word: str) -> frozenset[str]:
+        """Return the files of vLLM's package that have a word."""
+        return frozenset(self._tree.holding(word.encode())) & self._tree.package_files.keys()
+
+    def uses(self, path: str, name: str) -> list[Use]:
+        """Return the uses of a method of some name in a file of vLLM."""
+        digest = bytes.fromhex(self._tree.records[path].sha256)
+        rows = self._answers.ask(
+            _USES,
+            [digest, name.encode()],
+            lambda: [list(one) for one in uses_in(self._tree.package_files[path], name)],
+        )
+        return [Use(*row)._replace(keywords=tuple(row[3])) for row in rows]
 
     def evaluate(self, ref: Ref) -> Evaluated:
         """Return what a reference means; see `evaluate`."""
@@ -186,12 +207,7 @@ class JudgedRelease:
     def moved(self, name: str) -> str:
         """Return where vLLM defines a function or a class of this name, if that is clear."""
         places = []
-        definition = re.compile(
-            rf"^\s*(?:async\s+def|def|class)\s+{re.escape(name)}\b".encode(), re.MULTILINE
-        )
-        for path in sorted(self._tree.holding(name.encode())):
-            if not definition.search(self._tree.package_files[path]):
-                continue
+        for path in self._defining(name):
             module = path.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
             outline = self._part.outline(module)
             for one in outline.names.get(name, ()) if outline else ():
@@ -199,6 +215,18 @@ class JudgedRelease:
                     places.append(f"{module}.{name} ({path}:{one.first})")
                     break
         return "; ".join(places) if len(places) <= _MOST_MOVES else ""
+
+    def defines(self, name: str) -> bool:
+        """Whether some file of vLLM defines a function, a method or a class of this name."""
+        return next(self._defining(name), None) is not None
+
+    def _defining(self, name: str) -> Iterator[str]:
+        definition = re.compile(
+            rf"^\s*(?:async\s+def|def|class)\s+{re.escape(name)}\b".encode(), re.MULTILINE
+        )
+        for path in sorted(self._tree.holding(name.encode())):
+            if definition.search(self._tree.package_files[path]):
+                yield path
 
     def operator(self, name: str) -> Fact:
         """Return whether vLLM defines an operator such as `_C.silu_and_mul`."""

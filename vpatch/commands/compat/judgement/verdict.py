@@ -88,7 +88,7 @@ def _verdict(item: Item, fact: Fact, before: Fact | None, *, has_base: bool) -> 
 def _method_gone(fact: Fact, before: Fact | None, *, has_base: bool) -> ItemVerdict:
     """Return the verdict on a method of the target that no base in vLLM has."""
     if before is not None and before.presence == "here":
-        return ItemVerdict("gone", fact.why)
+        return ItemVerdict("gone", fact.why, moved=fact.moved)
     # The release that it is for has none either: it is the target's own method.
     return ItemVerdict("holds" if has_base else "look again", fact.why)
 
@@ -136,9 +136,14 @@ def _there(  # noqa: PLR0911 - in the order of their weight
     # What comes after ", which" tells more of the same problem.
     known = {one.partition(", which ")[0] for one in before.problems}
     fresh = [one for one in fact.problems if one.partition(", which ")[0] not in known]
+    unused = [one for one in fresh if fact.callers.get(one) == ""]
+    if fresh and len(unused) == len(fresh):
+        text = "; ".join(f"{_said(item, one)}, which no call in vLLM gives" for one in unused)
+        return ItemVerdict("look again", text, fact.where)
     if fresh:
+        fresh = [one for one in fresh if one not in unused]
         state: State = "look again" if fact.what == "unchecked" else "changed"
-        return ItemVerdict(state, "; ".join(_said(item, one) for one in fresh), fact.where)
+        return ItemVerdict(state, "; ".join(_said(item, one, fact) for one in fresh), fact.where)
     if item.kind == "call" and fact.problems:
         return ItemVerdict(
             "unknown", f"the same in the release it is for: {fact.problems[0]}", fact.where
@@ -178,8 +183,10 @@ def _without_base(item: Item, fact: Fact, before: Fact | None, *, has_base: bool
     return ItemVerdict(state, text, fact.where)
 
 
-def _said(item: Item, problem: str) -> str:
-    return f"yours {problem}" if item.kind in _OWN else problem
+def _said(item: Item, problem: str, fact: Fact | None = None) -> str:
+    more = fact.callers.get(problem, "") if fact is not None else ""
+    text = f"yours {problem}" if item.kind in _OWN else problem
+    return f"{text}: {more}" if more else text
 
 
 def _differs(one: str, other: str) -> bool:
