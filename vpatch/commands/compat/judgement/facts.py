@@ -17,6 +17,7 @@ from vpatch.commands.compat.code.outline import Class, Function
 from vpatch.commands.compat.code.signature import lacking, misfit, optional_names, signature_of
 from vpatch.commands.compat.judgement.fact import Fact
 from vpatch.commands.compat.judgement.initialisers import initialiser_fact
+from vpatch.commands.compat.judgement.registered import argument_fact, model_fact
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -41,6 +42,10 @@ def fact_of(release: JudgedRelease, item: Item) -> Fact:
             fact = initialiser_fact(release, item)
         case "copy":
             fact = _copy(release, item)
+        case "model":
+            fact = model_fact(release, item)
+        case "argument":
+            fact = argument_fact(release, item)
         case "operator":
             fact = release.operator(item.ref.roots[0].removeprefix("torch.ops."))
         case "entry point":
@@ -268,7 +273,7 @@ def place_of(release: JudgedRelease, item: Item) -> DefinedPlace | None:
         places = (p for line in _lines(release, item)[0] for p in line.places)
         members = (own_member(p, item.own_name) for p in places if not release.is_own(p))
         place = next((one.place for one in members if isinstance(one, IsHere)), None)
-    elif item.kind != "abstract":
+    elif item.kind not in {"abstract", "model", "argument"}:
         answer = release.evaluate(item.ref).answer
         place = answer.place if isinstance(answer, IsHere) else None
     if place is None or release.is_own(place):

@@ -125,6 +125,9 @@ class JudgedRelease:
         first = {root.partition(".")[0] for root in ref.roots}
         return first.isdisjoint({*self._own_roots, *self._part.roots})
 
+    def is_own_name(self, dotted: str) -> bool:
+        return dotted.partition(".")[0] in self._own_roots
+
     def path_of(self, module: str) -> str:
         return self._part.path(module) or module.replace(".", "/")
 
@@ -265,6 +268,8 @@ class JudgedRelease:
                 result = False
             case "try":
                 result = True
+            case "platform":
+                return True
             case "version":
                 result = self._compares(guard)
             case "has":

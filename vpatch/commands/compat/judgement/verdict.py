@@ -70,7 +70,9 @@ def judge(
     return JudgedItem(item, tuple(spots), verdicts)
 
 
-def _verdict(item: Item, fact: Fact, before: Fact | None, *, has_base: bool) -> ItemVerdict:
+def _verdict(  # noqa: PLR0911 - one for each kind
+    item: Item, fact: Fact, before: Fact | None, *, has_base: bool
+) -> ItemVerdict:
     verdict = _running(item, fact, before, has_base=has_base)
     if fact.runs is False:
         return ItemVerdict("not run", f"it runs only {', '.join(item.conditions)}", fact.where)
@@ -78,6 +80,10 @@ def _verdict(item: Item, fact: Fact, before: Fact | None, *, has_base: bool) -> 
         return _method_gone(fact, before, has_base=has_base)
     if item.kind == "copy":
         return _copied(item, fact, before)
+    if item.kind == "model" and fact.presence == "here":
+        is_same = before is None or before.body == fact.body
+        why = fact.why if before is None or is_same else f"{fact.why}; in the base, {before.why}"
+        return ItemVerdict("holds" if is_same else "look again", why, fact.where)
     if verdict.state == "gone" and _is_caught(item):
         if before is not None and before.presence == "gone":
             return ItemVerdict("holds", f"{verdict.why}; the code catches that", "", verdict.moved)

@@ -35,7 +35,9 @@ _SHOWN = 60
 IMPORT_ERRORS = frozenset(["ImportError", "Exception", "BaseException", ""])
 
 
-def guard_of(test: ast.expr, meaning: Meaning) -> Guard | None:
+def guard_of(  # noqa: C901, PLR0911 - one case for each form
+    test: ast.expr, meaning: Meaning
+) -> Guard | None:
     """Return what the body of an `if` depends on; None if vpatch cannot judge that."""
     if is_type_checking(test):
         return Guard("typing")
@@ -47,6 +49,9 @@ def guard_of(test: ast.expr, meaning: Meaning) -> Guard | None:
             ref = meaning(owner)
             if ref is not None:
                 return Guard("has", text_of(test)[:_SHOWN], refs=(ref,), names=(name,))
+        case ast.Call(func=ast.Attribute(attr=name), args=[]) if name.startswith("is_"):
+            if "platform" in (dotted(test.func) or ""):
+                return Guard("platform", text_of(test)[:_SHOWN])
         case ast.Call(func=func, args=[ast.Constant(value=str(text))]):
             name = (dotted(func) or "").rpartition(".")[2]
             comparison = "==" if name in _EQUAL else ">=" if name in _AT_LEAST else ""

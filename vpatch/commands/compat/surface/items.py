@@ -23,6 +23,8 @@ ItemKind = Literal[
     "copy",
     "operator",
     "entry point",
+    "model",
+    "argument",
     "string",
     "environment",
 ]
@@ -66,12 +68,13 @@ class Guard:
     - try: an error of it is caught; `names` are the exceptions
     - handler: it runs if one of `refs` cannot be imported
     - version: it runs if the version of vLLM compares so with `version`
+    - platform: it runs on some platforms; vpatch judges it as if it ran
     - has: it runs if the first of `refs` has the attribute `names[0]`
 
     `is_not` turns the condition around.
     """
 
-    kind: Literal["typing", "try", "handler", "version", "has"]
+    kind: Literal["typing", "try", "handler", "version", "has", "platform"]
     text: str = ""
     refs: tuple[Ref, ...] = ()
     names: tuple[str, ...] = ()
@@ -92,7 +95,7 @@ class Guard:
                 return "where an import before it fails"
             case "version":
                 return f"{negation}vLLM {self.comparison} {self.version}"
-            case "has":
+            case "has" | "platform":
                 return f"{negation}{self.text}"
 
 

@@ -11,6 +11,12 @@ from vpatch.commands.compat.code.signature import Call
 from vpatch.commands.compat.surface.conditions import Collector, is_of_vllm
 from vpatch.commands.compat.surface.initialisers import INIT, initialiser_of
 from vpatch.commands.compat.surface.items import CALLED, Ref
+from vpatch.commands.compat.surface.registrations import (
+    flags_in_list,
+    flags_in_text,
+    hooked,
+    registered_model,
+)
 from vpatch.commands.compat.surface.replacements import SELF
 from vpatch.commands.compat.surface.texts import environment_name, operator_name, string_path
 
@@ -130,6 +136,10 @@ class Walker(Collector):
                 self._called(ref, node)
         if last in _QUIET:
             return
+        model = registered_model(node)
+        if model is not None:
+            name = model.architecture
+            self._add("model", name, node, Ref((f"vllm.{name}",)), own_name=model.path)
         for text in environment_name(node):
             self._add("environment", text, node, Ref((f"vllm.envs.{text}",)), is_soft=True)
         if last.endswith(("register_custom_op", "custom_op")):
@@ -145,6 +155,13 @@ class Walker(Collector):
         path = string_path(node.value)
         if path is not None:
             self._add("string", path, node, Ref((path,)), is_soft=True)
+        for flag in flags_in_text(node.value):
+            self._add("argument", flag, node, Ref((flag,)), is_soft=True)
+
+    def visit_List(self, node: ast.List) -> None:
+        for flag in flags_in_list(node):
+            self._add("argument", flag, node, Ref((flag,)), is_soft=True)
+        self.generic_visit(node)
 
     def visit_Expr(self, node: ast.Expr) -> None:
         if not isinstance(node.value, ast.Constant):
@@ -186,7 +203,14 @@ class Walker(Collector):
                 pass
 
     def _replaces(self, node: ast.Call, name: str, last: str) -> bool:
-        """Note a call that replaces something: `setattr`, `patch("vllm.x")`, `patch.object`."""
+        """Note a call that replaces something: `setattr`, `patch("vllm.x")`, hooks of wrapt."""
+        hook = hooked(node)
+        if hook is not None:
+            module = Ref((hook[0],)) if isinstance(hook[0], str) else self._scope.meaning(hook[0])
+            if module is None or module.steps or not is_of_vllm(module.roots[0]):
+                return False
+            self._patch(module.attribute(hook[1]) if hook[1] else module, node, None)
+            return True
         match node.args:
             case [owner, ast.Constant(value=str(attribute)), *rest] if last in {
                 "setattr",
