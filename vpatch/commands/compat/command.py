@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from vpatch.commands.compat.report.text import LISTED, difference_lines, result_lines
+from vpatch.commands.compat.report.text import (
+    LISTED,
+    difference_lines,
+    proposal_lines,
+    result_lines,
+)
+from vpatch.commands.compat.target import read_target
 from vpatch.commands.compat.usecase import CompatRequest, compare, compat
 from vpatch.console.common_options import offline_option
 from vpatch.console.completion import RELEASE, RELEASES
@@ -60,6 +67,13 @@ if TYPE_CHECKING:
     help="List what is gone or changed, and not what to look at again.",
 )
 @click.option(
+    "--propose",
+    "proposals_to",
+    type=click.Path(file_okay=False, path_type=Path),
+    metavar="DIR",
+    help="Write patches of TARGET there, for fields and moved names that a release lacks.",
+)
+@click.option(
     "--format",
     "form",
     type=click.Choice(["text", "md", "sarif"]),
@@ -69,13 +83,14 @@ if TYPE_CHECKING:
 )
 @offline_option
 @json_option
-def command(
+def command(  # noqa: C901 - it refuses what has no effect
     target: str,
     vllm: str | None,
     before: str | None,
     after: str | None,
     supports: str | None,
     base: str | None,
+    proposals_to: Path | None,
     form: str,
     *,
     every: bool,
@@ -94,10 +109,6 @@ def command(
 
     Ends with 1 if something breaks in a release that TARGET declares.
     """
-    if as_json and form != "text":
-        raise ConflictingOptionsError(
-            f"--json and --format {form} are two formats", hint="give one of the two"
-        )
     if (before is None) != (after is None):
         raise MissingOptionError("--from and --to belong together", hint="give both")
     if before is not None and (vllm or every or base):
@@ -109,9 +120,17 @@ def command(
         raise ConflictingOptionsError(
             "--all and --vllm both name releases", hint="give one of the two"
         )
+    if as_json and form != "text":
+        raise ConflictingOptionsError(
+            f"--json and --format {form} are two formats", hint="give one of the two"
+        )
     if form == "sarif" and (only_breaks or before is not None):
         raise UnusedOptionError(
             "--only-breaks, --from and --to have no effect on SARIF", hint="leave them out"
+        )
+    if proposals_to is not None and (before is not None or form != "text"):
+        raise UnusedOptionError(
+            "--propose goes with no --from, and with no --format but text", hint="leave them out"
         )
     is_all = every or vllm == ALL_RELEASES
     versions = tuple(vllm.split(",")) if vllm and not is_all else ()
@@ -122,13 +141,21 @@ def command(
         result, differences = compare(context, request, before, after)
     else:
         result = compat(context, request)
+    proposals = None
+    if proposals_to is not None:
+        # This needs what applies patches.
+        from vpatch.commands.compat.proposals.write import write_proposals  # noqa: PLC0415
+
+        proposals = write_proposals(context, read_target(context, target), result, proposals_to)
     code = ExitCode.FINDINGS if result.has_findings else ExitCode.CLEAN
     if as_json:
         from vpatch.commands.compat.output import compat_output  # noqa: PLC0415 - models load slowly
 
-        return CommandResult(compat_output(result, differences), code)
+        return CommandResult(compat_output(result, differences, proposals), code)
     states: tuple[State, ...] = ("gone", "changed") if only_breaks else LISTED
     _print(result, differences, states, form)
+    for line in proposal_lines(proposals or ()):
+        click.echo(line)
     return code
 
 

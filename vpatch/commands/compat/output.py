@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from vpatch.commands.compat.surface.items import ItemKind
@@ -11,6 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from vpatch.commands.compat.difference import DefinitionDifference
+    from vpatch.commands.compat.proposals.write import CompatProposal
     from vpatch.commands.compat.result import CompatResult
 
 
@@ -71,6 +73,16 @@ class DifferenceOutput(OutputModel):
     """The lines of a unified diff of vLLM's definition; empty if vpatch reads none."""
 
 
+class ProposalOutput(OutputModel):
+    """A patch of the target that `--propose` writes, or why it writes none."""
+
+    id: str = read_from("name")
+    folder: Path | None
+    """Where it is; null if it does not hold in both releases, and was not written."""
+    text: str
+    """What the patch does, or why there is none."""
+
+
 class CompatOutput(OutputModel):
     """The result of `vpatch compat`."""
 
@@ -91,12 +103,16 @@ class CompatOutput(OutputModel):
     items: list[CompatItemOutput]
     differences: list[DifferenceOutput] | None
     """With `--from` and `--to`, what is new between the two; null without them."""
+    proposals: list[ProposalOutput] | None
+    """With `--propose`, the patches of the target; null without it."""
     summary: str
     """The releases that the target fits, in one sentence."""
 
 
 def compat_output(
-    result: CompatResult, differences: Sequence[DefinitionDifference] | None
+    result: CompatResult,
+    differences: Sequence[DefinitionDifference] | None,
+    proposals: Sequence[CompatProposal] | None = None,
 ) -> CompatOutput:
     """Return the model of a result."""
     return CompatOutput(
@@ -106,6 +122,9 @@ def compat_output(
         differences=None
         if differences is None
         else [DifferenceOutput.model_validate(one) for one in differences],
+        proposals=None
+        if proposals is None
+        else [ProposalOutput.model_validate(one) for one in proposals],
     )
 
 

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
     from vpatch.commands.compat.difference import DefinitionDifference
     from vpatch.commands.compat.judgement.verdict import State
+    from vpatch.commands.compat.proposals.write import CompatProposal
     from vpatch.commands.compat.result import CompatItem, CompatResult
 
 # What is listed by itself. The rest is only counted, but with --list-all.
@@ -143,3 +144,10 @@ def difference_lines(
             yield f"              {line}".rstrip()
     yield ""
     yield result.summary
+
+
+def proposal_lines(proposals: Iterable[CompatProposal]) -> Iterator[str]:
+    """The patches that were written, and why others were not."""
+    for one in proposals:
+        place = f"written to {one.folder}" if one.folder else "not written"
+        yield f"proposal {one.name}, {place}: {one.text}"
