@@ -714,7 +714,7 @@ def bump(
         VpatchError: something cannot be read or written, or a proof failed.
     """
     from vpatch.commands.bump import usecase
-    from vpatch.commands.bump.history import CommitsFrom
+    from vpatch.workspace.upstream_history import CommitsFrom
 
     return usecase.bump(
         context,

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from pathlib import Path
+from pathlib import Path
+from typing import Any
 
 
 def render_page(template: Path, **values: Any) -> str:
-    """Fill a template of jinja2. A name that it uses and that has no value is a fault."""
+    """Fill a template of jinja2, which may include `page_style.css`.
+
+    A name that it uses and that has no value is a fault.
+    """
     # An extra has jinja2.
     from jinja2 import Environment, FileSystemLoader, StrictUndefined  # noqa: PLC0415
 
     environment = Environment(
-        loader=FileSystemLoader(template.parent),
+        loader=FileSystemLoader([template.parent, Path(__file__).parent]),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,

@@ -4,7 +4,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from vpatch.commands.bump.history import _revision
+from vpatch.workspace.upstream_history import _revision
 
 
 @pytest.mark.parametrize(

@@ -78,7 +78,7 @@ def test_the_proposal_for_an_optional_field_is_that_of_the_library(project, defa
 
 IMPORTS = {
     "alone": b"from vllm.utils import close\nclose(1)\n",
-    "with others": b"from vllm.utils import (\n    close as shut,\n    launch,\n)\nshut(launch(1))\n",
+    "with others": b"from vllm.utils import (\n    close as shut,\n    launch,\n)\nshut(1)\n",
     "in a function": b"def go():\n    from vllm.utils import close\n\n    close(1)\n",
 }
 CLOSE = b"def close(handle):\n    handle.close()\n"

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 import click
 
-from vpatch.commands.bump.history import CommitsFrom
 from vpatch.commands.bump.text import print_report, print_written
 from vpatch.commands.bump.usecase import BumpOptions, bump
 from vpatch.console.common_options import offline_option
@@ -15,6 +14,7 @@ from vpatch.console.completion import RECIPE_NAME, RELEASE
 from vpatch.console.options import json_option, library_options
 from vpatch.console.result import CommandResult
 from vpatch.errors import UnusedOptionError
+from vpatch.workspace.upstream_history import CommitsFrom
 
 if TYPE_CHECKING:
     from vpatch.errors import ExitCode

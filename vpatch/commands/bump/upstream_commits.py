@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import textwrap
 from dataclasses import replace
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from vpatch.commands.bump.changed_code import UpstreamCommit
 from vpatch.commands.bump.verdict import PatchBump, Verdict
@@ -15,22 +15,12 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from vpatch.commands.bump.changed_code import ChangedCode
-    from vpatch.git.file_history import FileRevision
     from vpatch.planning.code_place import CodePlace
     from vpatch.planning.outline import Definition
+    from vpatch.workspace.upstream_history import UpstreamHistory
 
 # A definition of a file: its path, its name, and the digest of a statement, which has no name.
 _Wanted = tuple[str, str, str]
-
-
-class UpstreamHistory(Protocol):
-    """The commits between two releases. `description` names the place that they are read from."""
-
-    @property
-    def description(self) -> str: ...
-
-    def changes(self, path: str) -> Sequence[FileRevision]:
-        """Return what commits make of a file, the oldest first."""
 
 
 def with_commits(patches: Sequence[PatchBump], history: UpstreamHistory) -> tuple[PatchBump, ...]:

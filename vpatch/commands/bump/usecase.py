@@ -10,7 +10,6 @@ from packaging.version import Version
 
 from vpatch.commands.bump.changes import ReleaseSide
 from vpatch.commands.bump.comparison_cache import compared
-from vpatch.commands.bump.history import opened_history
 from vpatch.commands.bump.propose import with_proposal
 from vpatch.commands.bump.report import BumpReport, RecipeBump, release
 from vpatch.commands.bump.report_file import check_report_file, write_report
@@ -22,12 +21,12 @@ from vpatch.planning.view import View
 from vpatch.workspace import selection
 from vpatch.workspace.plans import planned
 from vpatch.workspace.selection import Request
+from vpatch.workspace.upstream_history import opened_history
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from pathlib import Path
 
-    from vpatch.commands.bump.history import CommitsFrom
     from vpatch.commands.bump.pull import SentBump
     from vpatch.commands.bump.verdict import PatchBump
     from vpatch.commands.bump.write import WrittenBump
@@ -36,6 +35,7 @@ if TYPE_CHECKING:
     from vpatch.source.tree import Pin
     from vpatch.workspace.context import Context
     from vpatch.workspace.selection import Selection
+    from vpatch.workspace.upstream_history import CommitsFrom
 
 
 @dataclass(frozen=True)

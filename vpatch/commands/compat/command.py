@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -20,6 +21,7 @@ from vpatch.console.completion import RELEASE, RELEASES
 from vpatch.console.options import ALL_RELEASES, every_release_option, json_option, open_context
 from vpatch.console.result import CommandResult
 from vpatch.errors import ConflictingOptionsError, ExitCode, MissingOptionError, UnusedOptionError
+from vpatch.util.extras import require
 from vpatch.util.wrapping import line_width
 
 if TYPE_CHECKING:
@@ -51,6 +53,12 @@ if TYPE_CHECKING:
     help="Show what is new in this release against --from, with vLLM's diff of each definition.",
 )
 @click.option(
+    "--clone",
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    metavar="PATH",
+    help="Name the upstream commits that changed the code, from this clone of vLLM.",
+)
+@click.option(
     "--supports",
     metavar="RANGE",
     help="What TARGET must fit, such as '>=0.22,<0.25'  [default: its Requires-Dist]",
@@ -76,18 +84,19 @@ if TYPE_CHECKING:
 @click.option(
     "--format",
     "form",
-    type=click.Choice(["text", "md", "sarif"]),
+    type=click.Choice(["text", "md", "html", "sarif"]),
     default="text",
     show_default=True,
     help="What to print.",
 )
 @offline_option
 @json_option
-def command(  # noqa: C901 - it refuses what has no effect
+def command(  # noqa: C901, PLR0912 - it refuses what has no effect
     target: str,
     vllm: str | None,
     before: str | None,
     after: str | None,
+    clone: Path | None,
     supports: str | None,
     base: str | None,
     proposals_to: Path | None,
@@ -116,6 +125,10 @@ def command(  # noqa: C901 - it refuses what has no effect
             "--vllm, --all and --base would have no effect with --from and --to",
             hint="leave them out",
         )
+    if clone is not None and before is None:
+        raise UnusedOptionError(
+            "--clone would have no effect without --from and --to", hint="add both"
+        )
     if every and vllm:
         raise ConflictingOptionsError(
             "--all and --vllm both name releases", hint="give one of the two"
@@ -132,13 +145,15 @@ def command(  # noqa: C901 - it refuses what has no effect
         raise UnusedOptionError(
             "--propose goes with no --from, and with no --format but text", hint="leave them out"
         )
+    if form == "html":
+        require("bump", "a report in HTML")
     is_all = every or vllm == ALL_RELEASES
     versions = tuple(vllm.split(",")) if vllm and not is_all else ()
     context = open_context(offline=offline)
     request = CompatRequest(target, versions, is_all, supports, base)
     differences: Sequence[DefinitionDifference] | None = None
     if before is not None and after is not None:
-        result, differences = compare(context, request, before, after)
+        result, differences = compare(context, request, before, after, clone)
     else:
         result = compat(context, request)
     proposals = None
@@ -169,6 +184,10 @@ def _print(
         from vpatch.commands.compat.report.sarif import sarif  # noqa: PLC0415 - only this format
 
         click.echo(sarif(result), nl=False)
+    elif form == "html":
+        from vpatch.commands.compat.report.page import page  # noqa: PLC0415 - only this format
+
+        click.echo(page(result, states, differences, datetime.now(UTC)), nl=False)
     elif form == "md":
         from vpatch.commands.compat.report.markdown import markdown  # noqa: PLC0415 - only this format
 

@@ -65,10 +65,20 @@ class CompatReleaseOutput(OutputModel):
     """Whether the target declares that it fits this release."""
 
 
+class DefinitionCommitOutput(OutputModel):
+    """A commit of vLLM."""
+
+    id: str
+    subject: str
+    """The first line of its message."""
+
+
 class DifferenceOutput(OutputModel):
     """What is new between two releases."""
 
     item: CompatItemOutput
+    commits: list[DefinitionCommitOutput] | None
+    """With `--clone`, the commits that changed the definition, the oldest first; else null."""
     diff: list[str] = read_from("lines")
     """The lines of a unified diff of vLLM's definition; empty if vpatch reads none."""
 

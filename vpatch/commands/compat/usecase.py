@@ -31,9 +31,11 @@ from vpatch.util.digest import digest_of_files
 from vpatch.util.own_code import code_digest
 from vpatch.util.record_store import RecordStore
 from vpatch.util.versions import read_version
+from vpatch.workspace.upstream_history import CommitsFrom, opened_history
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from pathlib import Path
 
     from packaging.version import Version
 
@@ -44,6 +46,7 @@ if TYPE_CHECKING:
     from vpatch.source.entry import CachedTree
     from vpatch.source.tree import Pin
     from vpatch.workspace.context import Context
+    from vpatch.workspace.upstream_history import UpstreamHistory
 
     _Earlier = tuple[JudgedRelease, list[Fact]]
 
@@ -97,9 +100,11 @@ def compat(context: Context, request: CompatRequest) -> CompatResult:
 
 
 def compare(
-    context: Context, request: CompatRequest, before: str, after: str
+    context: Context, request: CompatRequest, before: str, after: str, clone: Path | None = None
 ) -> tuple[CompatResult, tuple[DefinitionDifference, ...]]:
     """Judge two releases, and show how the definitions differ of what is new in the second one.
+
+    `clone` is a clone of vLLM that knows the commits between the two.
 
     Raises:
         VpatchError: the target is not there, or a release cannot be read.
@@ -110,7 +115,10 @@ def compare(
     declared = declared_by(target, request.supports, old.label, known)
     with ExitStack() as stack:
         trees = [stack.enter_context(context.tree(parse_vllm(one.text))) for one in (old, new)]
-        return compare_trees(context, target, declared, trees, (old.label, new.label))
+        # It refuses a clone without the releases before anything takes time.
+        pins = trees[0].pin, trees[1].pin
+        history = opened_history(context, CommitsFrom(clone), *pins, stack)
+        return compare_trees(context, target, declared, trees, (old.label, new.label), history)
 
 
 def compare_trees(
@@ -119,6 +127,7 @@ def compare_trees(
     declared: DeclaredReleases,
     trees: Sequence[CachedTree],
     labels: tuple[str, str],
+    history: UpstreamHistory | None = None,
 ) -> tuple[CompatResult, tuple[DefinitionDifference, ...]]:
     """Judge two trees, the base first, and show how definitions differ; see `compare`."""
     surface = surface_of(target, context.progress)
@@ -130,7 +139,7 @@ def compare_trees(
     digests = [release.digest for release in releases]
     result = _result(target, surface, declared, labels, digests, facts)
     context.answers.save()
-    return result, tuple(difference_of(releases[0], releases[1], surface, result, labels))
+    return result, tuple(difference_of(releases[0], releases[1], surface, result, history))
 
 
 def _judged(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from vpatch.commands.compat.judgement.verdict import STATES
-from vpatch.commands.compat.report.text import head_lines, listed_items
+from vpatch.commands.compat.report.text import commit_lines, head_lines, listed_items
 from vpatch.util.markdown import escape, fence_of
 
 if TYPE_CHECKING:
@@ -55,6 +55,7 @@ def _lines(
         for difference in differences:
             yield ""
             yield _item(difference.item, after)
+            yield from (f"  - {escape(line)}" for line in commit_lines(difference))
             if difference.lines:
                 text = "\n".join(difference.lines)
                 fence = fence_of(text)

@@ -57,21 +57,27 @@ def table_lines(result: CompatResult) -> Iterator[str]:
     rows = matrix_rows(result)
     first = [[row[0], *row[1 : len(STATES) + 1]] for row in rows]
     yield from _aligned(first)
+    broken = kind_rows(result)
+    if broken:
+        yield ""
+        yield "gone or changed, by kind:"
+        yield from _aligned(broken)
+    if any(one.is_declared for one in result.releases):
+        yield "* the target declares this release"
+
+
+def kind_rows(result: CompatResult) -> list[list[str]]:
+    """A row a release: what is gone or changed of each kind; no rows if nothing is."""
     kinds = [
         kind
         for kind in result.kinds
         if any(result.count(one.label, state, kind) for one in result.releases for state in BREAKS)
     ]
-    if kinds:
-        yield ""
-        yield "gone or changed, by kind:"
-        broken = [["release", *kinds]]
-        for one in result.releases:
-            counts = [sum(result.count(one.label, s, kind) for s in BREAKS) for kind in kinds]
-            broken.append([one.label, *(str(count or "-") for count in counts)])
-        yield from _aligned(broken)
-    if any(one.is_declared for one in result.releases):
-        yield "* the target declares this release"
+    rows = [["release", *kinds]] if kinds else []
+    for one in result.releases if kinds else ():
+        counts = [sum(result.count(one.label, s, kind) for s in BREAKS) for kind in kinds]
+        rows.append([one.label, *(str(count or "-") for count in counts)])
+    return rows
 
 
 def _aligned(rows: Sequence[Sequence[str]]) -> Iterator[str]:
@@ -140,6 +146,8 @@ def difference_lines(
     yield f"new from {before} to {after}: {counted(len(differences), 'item')}"
     for one in differences:
         yield from item_lines(one.item, after, width)
+        for line in commit_lines(one):
+            yield from wrapped(line, width, at=14)
         for line in one.lines:
             yield f"              {line}".rstrip()
     yield ""
@@ -151,3 +159,8 @@ def proposal_lines(proposals: Iterable[CompatProposal]) -> Iterator[str]:
     for one in proposals:
         place = f"written to {one.folder}" if one.folder else "not written"
         yield f"proposal {one.name}, {place}: {one.text}"
+
+
+def commit_lines(difference: DefinitionDifference) -> list[str]:
+    """The commits that changed a definition; nothing if nobody was asked for them."""
+    return [f"commit {one.id[:12]} {one.subject}" for one in difference.commits or ()]

@@ -1,9 +1,9 @@
-"""Where a bump reads upstream's commits: a clone, or GitHub."""
+"""Where upstream's commits between two releases are read: a clone, or GitHub."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from vpatch.errors import UnusedOptionError, UsageError
 from vpatch.git.file_history import ClonedHistory
@@ -11,13 +11,24 @@ from vpatch.git.found import opened_source
 from vpatch.util.extras import require
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from contextlib import ExitStack
     from pathlib import Path
 
-    from vpatch.commands.bump.upstream_commits import UpstreamHistory
     from vpatch.declare.target import Target
+    from vpatch.git.file_history import FileRevision
     from vpatch.source.tree import Pin
     from vpatch.workspace.context import Context
+
+
+class UpstreamHistory(Protocol):
+    """The commits between two releases. `description` names the place that they are read from."""
+
+    @property
+    def description(self) -> str: ...
+
+    def changes(self, path: str) -> Sequence[FileRevision]:
+        """Return what commits make of a file, the oldest first."""
 
 
 @dataclass(frozen=True)
