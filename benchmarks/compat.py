@@ -24,7 +24,7 @@ LIMITS = {
     "a release again, s": 0.5,
     "all releases anew, s": 60.0,
     "all releases again, s": 3.0,
-    "memory, MB": 600.0,
+    "memory, MB": 800.0,
 }
 
 

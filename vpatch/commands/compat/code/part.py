@@ -102,9 +102,15 @@ class BuiltModules:
         text = self._build_text
         # What is compiled has a name such as _C, which CMake names without its folder.
         before = rf"{re.escape(parts[depth - 1])}[./]" if not name.startswith("_") else ""
-        if depth and re.search(rf"\b{before}{re.escape(name)}\b", text):
+        # To look for a word in the build files takes long, and most of them do not have it.
+        is_named = depth and name in text
+        if is_named and re.search(rf"\b{before}{re.escape(name)}\b", text):
             return f"the build names {parts[depth - 1]}.{name}, and may make it"
-        if folder.count("/") and re.search(rf"{re.escape(folder)}/(?:\*|['\"])", text):
+        if (
+            folder.count("/")
+            and f"{folder}/" in text
+            and re.search(rf"{re.escape(folder)}/(?:\*|['\"])", text)
+        ):
             return f"the build adds files to {folder}"
         if any(one.startswith(f"{'.'.join(parts[: depth + 1])}.") for one in self._compiled):
             return "it is compiled"

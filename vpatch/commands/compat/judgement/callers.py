@@ -8,6 +8,7 @@ from itertools import takewhile
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from vpatch.commands.compat.code.classes import kind_of
+from vpatch.commands.compat.code.expressions import dotted
 from vpatch.commands.compat.code.outline import Function
 from vpatch.commands.compat.code.read import UnreadableError, parse
 from vpatch.commands.compat.code.signature import Call, misfit
@@ -46,7 +47,7 @@ class Giving(NamedTuple):
     why: str = ""
 
 
-def giving(  # noqa: PLR0911 - the surest answer first
+def giving(  # noqa: C901, PLR0911 - the surest answer first
     release: JudgedRelease, place: DefinedPlace, name: str, problem: str
 ) -> Giving | None:
     """Return whether vLLM gives the parameter that an override lacks.
@@ -66,6 +67,9 @@ def giving(  # noqa: PLR0911 - the surest answer first
     # Of several callers, those beside the method are shown.
     own = release.path_of(place.module).split("/")
     for path in sorted(release.holding(name), key=lambda path: (-_shared(path, own), path)):
+        rough = _rough_uses(release.files[path], name)
+        if not any(_way(use, method, parameter) for use in rough):
+            continue
         for use in release.uses(path, name):
             way = _way(use, method, parameter)
             if way == "by name":
@@ -111,26 +115,22 @@ def _way(use: Use, method: Function, parameter: str) -> str:
 
 def uses_in(source: bytes, name: str) -> list[Use]:
     """Return the uses of a method of a name in a file, without those through `super()`."""
-    word = re.escape(name)
-    text = source.decode(errors="replace")
-    # To parse a file takes long, and calls without arguments give nothing.
-    if not any(
-        _may_give(text, match) for match in re.finditer(rf"\.\s*{word}\b|[\"']{word}[\"']", text)
-    ):
-        return []
     try:
         return list(_parsed_uses(parse(source), name))
     except (UnreadableError, RecursionError):
         return [Use(1, is_call=False)]
 
 
-def _may_give(text: str, match: re.Match[str]) -> bool:
-    if text.endswith("super()", 0, match.start()):
-        return False
-    if match[0][0] != "." or text[match.end() : match.end() + 1] != "(":
-        return True
-    call = _call_at(text, match.end())
-    return call is None or bool(call.args or call.keywords)
+def _rough_uses(source: bytes, name: str) -> Iterator[Use]:
+    """Yield at least the uses of a method, and what only looks so, such as texts.
+
+    To parse a file takes long.
+    """
+    word = re.escape(name)
+    text = source.decode(errors="replace")
+    for match in re.finditer(rf"(\w*)\.\s*{word}\b\s*(\(?)|[\"']{word}[\"']", text):
+        call = _call_at(text, match.end() - 1) if match[2] else None
+        yield Use(0, is_call=False) if call is None else _use_of(call, match[1])
 
 
 def _call_at(text: str, start: int) -> ast.Call | None:
@@ -155,7 +155,8 @@ def _parsed_uses(tree: ast.Module, name: str) -> Iterator[Use]:
             case ast.Call(func=ast.Attribute(attr=attribute) as function) if attribute == name:
                 called.add(id(function))
                 if not _is_super(function.value):
-                    yield _use_of(node, function)
+                    owner = (dotted(function.value) or "").rpartition(".")[2]
+                    yield _use_of(node, owner)
             case ast.Attribute(attr=attribute) if attribute == name and id(node) not in called:
                 if not _is_super(node.value):
                     yield Use(node.lineno, is_call=False)
@@ -171,9 +172,7 @@ def _is_super(node: ast.expr) -> bool:
     )
 
 
-def _use_of(node: ast.Call, function: ast.Attribute) -> Use:
-    owner = function.value
-    receiver = owner.attr if isinstance(owner, ast.Attribute) else getattr(owner, "id", "")
+def _use_of(node: ast.Call, receiver: str) -> Use:
     has_star = any(isinstance(one, ast.Starred) for one in node.args)
     has_double = any(one.arg is None for one in node.keywords)
     return Use(
