@@ -40,6 +40,7 @@ class MyPlanner:
         self.total = 2 * total
         return chosen
 """
+LONG = b"import vllm\n\n\ndef plan(a):\n" + b"".join(b"    a += %d\n" % n for n in range(2100))
 ORIGINAL_NAME = "vllm.plan.Planner.plan"
 SHORT = b"def close(handle):\n    handle.close()\n"
 
@@ -102,6 +103,8 @@ def test_the_diff_of_the_origin_is_shown(judged):
         (COPY.replace(b"def plan(", b"def arrange("), {PLAN: ORIGIN}),
         (COPY.replace(b"batch", b"row").replace(b"chosen", b"rows"), {PLAN: ORIGIN}),
         (b"import vllm\n" + SHORT, {}),
+        # More statements than anybody compares.
+        (LONG, {PLAN: LONG}),
         # Nobody knows which one it is of.
         (COPY, {PLAN: ORIGIN, "vllm/other.py": ORIGIN}),
     ],

@@ -83,7 +83,7 @@ class DifferenceOutput(OutputModel):
     """The lines of a unified diff of vLLM's definition; empty if vpatch reads none."""
 
 
-class ProposalOutput(OutputModel):
+class CompatProposalOutput(OutputModel):
     """A patch of the target that `--propose` writes, or why it writes none."""
 
     id: str = read_from("name")
@@ -113,7 +113,7 @@ class CompatOutput(OutputModel):
     items: list[CompatItemOutput]
     differences: list[DifferenceOutput] | None
     """With `--from` and `--to`, what is new between the two; null without them."""
-    proposals: list[ProposalOutput] | None
+    proposals: list[CompatProposalOutput] | None
     """With `--propose`, the patches of the target; null without it."""
     summary: str
     """The releases that the target fits, in one sentence."""
@@ -134,7 +134,7 @@ def compat_output(
         else [DifferenceOutput.model_validate(one) for one in differences],
         proposals=None
         if proposals is None
-        else [ProposalOutput.model_validate(one) for one in proposals],
+        else [CompatProposalOutput.model_validate(one) for one in proposals],
     )
 
 

@@ -26,8 +26,8 @@ _CALLED_BY_OTHERS = frozenset(["forward"])
 _MOST_BRACKETS = 60
 
 
-class Use(NamedTuple):
-    """A use of a name in a file. A use that is no call hands the method on.
+class MethodUse(NamedTuple):
+    """A use of a name in a file. Without a call, the method is handed on.
 
     `receiver` is the last name before the dot, `stars` says that it hands on `*args` or `**kwargs`.
     """
@@ -93,7 +93,7 @@ def _shared(path: str, own: list[str]) -> int:
     return sum(1 for _ in pairs)
 
 
-def _way(use: Use, method: Function, parameter: str) -> str:
+def _way(use: MethodUse, method: Function, parameter: str) -> str:
     """Return how a use gives a parameter, or may give it; "" if it does not."""
     if not use.is_call:
         return "no call"
@@ -113,15 +113,15 @@ def _way(use: Use, method: Function, parameter: str) -> str:
     return "stars" if stars == "**" or (stars and parameter in plain) else ""
 
 
-def uses_in(source: bytes, name: str) -> list[Use]:
+def uses_in(source: bytes, name: str) -> list[MethodUse]:
     """Return the uses of a method of a name in a file, without those through `super()`."""
     try:
         return list(_parsed_uses(parse(source), name))
     except (UnreadableError, RecursionError):
-        return [Use(1, is_call=False)]
+        return [MethodUse(1, is_call=False)]
 
 
-def _rough_uses(source: bytes, name: str) -> Iterator[Use]:
+def _rough_uses(source: bytes, name: str) -> Iterator[MethodUse]:
     """Yield at least the uses of a method, and what only looks so, such as texts.
 
     To parse a file takes long.
@@ -130,7 +130,7 @@ def _rough_uses(source: bytes, name: str) -> Iterator[Use]:
     text = source.decode(errors="replace")
     for match in re.finditer(rf"(\w*)\.\s*{word}\b\s*(\(?)|[\"']{word}[\"']", text):
         call = _call_at(text, match.end() - 1) if match[2] else None
-        yield Use(0, is_call=False) if call is None else _use_of(call, match[1])
+        yield MethodUse(0, is_call=False) if call is None else _use_of(call, match[1])
 
 
 def _call_at(text: str, start: int) -> ast.Call | None:
@@ -148,7 +148,7 @@ def _call_at(text: str, start: int) -> ast.Call | None:
     return None
 
 
-def _parsed_uses(tree: ast.Module, name: str) -> Iterator[Use]:
+def _parsed_uses(tree: ast.Module, name: str) -> Iterator[MethodUse]:
     called: set[int] = set()
     for node in ast.walk(tree):
         match node:
@@ -159,9 +159,9 @@ def _parsed_uses(tree: ast.Module, name: str) -> Iterator[Use]:
                     yield _use_of(node, owner)
             case ast.Attribute(attr=attribute) if attribute == name and id(node) not in called:
                 if not _is_super(node.value):
-                    yield Use(node.lineno, is_call=False)
+                    yield MethodUse(node.lineno, is_call=False)
             case ast.Constant(value=value) if value == name and isinstance(value, str):
-                yield Use(node.lineno, is_call=False)
+                yield MethodUse(node.lineno, is_call=False)
             case _:
                 pass
 
@@ -172,10 +172,10 @@ def _is_super(node: ast.expr) -> bool:
     )
 
 
-def _use_of(node: ast.Call, receiver: str) -> Use:
+def _use_of(node: ast.Call, receiver: str) -> MethodUse:
     has_star = any(isinstance(one, ast.Starred) for one in node.args)
     has_double = any(one.arg is None for one in node.keywords)
-    return Use(
+    return MethodUse(
         node.lineno,
         is_call=True,
         positions=sum(not isinstance(one, ast.Starred) for one in node.args),

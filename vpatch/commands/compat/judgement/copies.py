@@ -31,6 +31,8 @@ ALIKE = 0.6
 _CLEARER = 0.1
 # With fewer statements, two functions are alike by chance: constructors that only set attributes.
 FEWEST = 8
+# The longest function of vLLM has 400. To compare two lists takes long where they are longer.
+MOST = 2000
 # Before statements are compared, that part of the lines must be the same. It only saves time.
 _LINES = 0.3
 # A line that many functions of one name have does not tell which one it is.
@@ -71,7 +73,7 @@ def copies_of(
     for one, path, line, text in search.likely(release.files):
         statements = search.statements[one.dotted]
         others = statements_of(text)
-        if min(len(statements), len(others)) < FEWEST:
+        if min(len(statements), len(others)) < FEWEST or len(statements) > MOST:
             continue
         matcher = difflib.SequenceMatcher(None, statements, others, autojunk=False)
         ratio = matcher.ratio()
@@ -136,7 +138,7 @@ class _Search:
             lines = self._index[one.dotted.rpartition(".")[2]]
             for line in _code(one.text.encode().splitlines()):
                 lines[line].append(one)
-        self.statements = _CountedStatements(self.own)
+        self.statements = _OwnStatements(self.own)
 
     def likely(self, files: Mapping[str, bytes]) -> Iterator[tuple[_Own, str, int, str]]:
         """Yield functions with those of vLLM that may be their origin: a path, a line, a text."""
@@ -158,7 +160,7 @@ class _Search:
                         yield one, path, first + 1, b"\n".join(block).decode(errors="replace")
 
 
-class _CountedStatements(dict[str, list[str]]):
+class _OwnStatements(dict[str, list[str]]):
     """The statements of functions of the target, each read once and only if asked for."""
 
     def __init__(self, own: Mapping[str, _Own]) -> None:

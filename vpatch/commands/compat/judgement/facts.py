@@ -17,7 +17,7 @@ from vpatch.commands.compat.code.outline import Class, Function
 from vpatch.commands.compat.code.signature import lacking, misfit, optional_names, signature_of
 from vpatch.commands.compat.judgement.fact import Fact
 from vpatch.commands.compat.judgement.initialisers import initialiser_fact
-from vpatch.commands.compat.judgement.registered import argument_fact, model_fact
+from vpatch.commands.compat.judgement.registry import argument_fact, model_fact
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -16,7 +16,7 @@ from vpatch.commands.compat.code.methods import MethodUse, method_uses
 from vpatch.commands.compat.code.outline import Class, Function
 from vpatch.commands.compat.code.part import BuiltModules, CodePart, release_part
 from vpatch.commands.compat.code.read import read_outline
-from vpatch.commands.compat.judgement.callers import Use, uses_in
+from vpatch.commands.compat.judgement.callers import MethodUse, uses_in
 from vpatch.commands.compat.judgement.evaluate import evaluate
 from vpatch.commands.compat.judgement.fact import Fact
 from vpatch.commands.compat.surface.items import Ref
@@ -90,7 +90,7 @@ class JudgedRelease:
         """Return the files of vLLM's package that have a word."""
         return frozenset(self._tree.holding(word.encode())) & self._tree.package_files.keys()
 
-    def uses(self, path: str, name: str) -> list[Use]:
+    def uses(self, path: str, name: str) -> list[MethodUse]:
         """Return the uses of a method of some name in a file of vLLM."""
         digest = bytes.fromhex(self._tree.records[path].sha256)
         rows = self._answers.ask(
@@ -98,7 +98,7 @@ class JudgedRelease:
             [digest, name.encode()],
             lambda: [list(one) for one in uses_in(self._tree.package_files[path], name)],
         )
-        return [Use(*row)._replace(keywords=tuple(row[3])) for row in rows]
+        return [MethodUse(*row)._replace(keywords=tuple(row[3])) for row in rows]
 
     def evaluate(self, ref: Ref) -> Evaluated:
         """Return what a reference means; see `evaluate`."""

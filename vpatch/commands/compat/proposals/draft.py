@@ -21,7 +21,7 @@ _MOVED = re.compile(r"(?P<module>[\w.]+)\.(?P<name>\w+) \([^;]+\)")
 
 
 @dataclass(frozen=True)
-class Draft:
+class CompatDraft:
     """A patch to try: for which release, what it does, and its declaration."""
 
     id: str
@@ -32,7 +32,7 @@ class Draft:
 
 def drafts_of(
     base: JudgedRelease, target: CompatTarget, surface: Surface, result: CompatResult
-) -> Iterator[Draft]:
+) -> Iterator[CompatDraft]:
     items = {(one.kind, one.name, str(one.spot)): one for one in surface.items.values()}
     by_id: dict[str, list[tuple[Item, CompatItem, str]]] = {}
     for one in result.items:
@@ -75,7 +75,7 @@ def _draft(
     release: str,
     base: str,
     edits: Sequence[Mapping[str, object]],
-) -> Draft:
+) -> CompatDraft:
     name = item.name.rpartition(".")[2]
     if item.kind == "field":
         title = f"Read {name} only where vLLM has it"
@@ -96,7 +96,7 @@ def _draft(
         "edits": list(edits),
         "remove-when": f"{target.name} is for no vLLM before {release}",
     }
-    return Draft(patch_id, release, text, declaration)
+    return CompatDraft(patch_id, release, text, declaration)
 
 
 def _optional(

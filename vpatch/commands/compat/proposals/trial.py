@@ -29,14 +29,14 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from vpatch.commands.compat.judgement.fact import Fact
-    from vpatch.commands.compat.proposals.draft import Draft
+    from vpatch.commands.compat.proposals.draft import CompatDraft
     from vpatch.commands.compat.target import CompatTarget
     from vpatch.library.patch import Patch
     from vpatch.workspace.context import Context
 
 
 def written(
-    context: Context, target: CompatTarget, draft: Draft, base: str, place: Path
+    context: Context, target: CompatTarget, draft: CompatDraft, base: str, place: Path
 ) -> str | None:
     """Write a patch if it holds on both releases, or return why it does not."""
     with scratch_folder() as scratch:
