@@ -24,6 +24,8 @@ _LACKS = "has no parameter "
 _CALLED_BY_OTHERS = frozenset(["forward"])
 # A call has fewer closing brackets.
 _MOST_BRACKETS = 60
+_LAST_WORD = re.compile(r"\w+\Z")
+_LONGEST_WORD = 80
 
 
 class MethodUse(NamedTuple):
@@ -128,9 +130,11 @@ def _rough_uses(source: bytes, name: str) -> Iterator[MethodUse]:
     """
     word = re.escape(name)
     text = source.decode(errors="replace")
-    for match in re.finditer(rf"(\w*)\.\s*{word}\b\s*(\(?)|[\"']{word}[\"']", text):
-        call = _call_at(text, match.end() - 1) if match[2] else None
-        yield MethodUse(0, is_call=False) if call is None else _use_of(call, match[1])
+    for match in re.finditer(rf"\.\s*{word}\b\s*(\(?)|[\"']{word}[\"']", text):
+        call = _call_at(text, match.end() - 1) if match[1] else None
+        before = _LAST_WORD.search(text, max(0, match.start() - _LONGEST_WORD), match.start())
+        receiver = before[0] if before else ""
+        yield MethodUse(0, is_call=False) if call is None else _use_of(call, receiver)
 
 
 def _call_at(text: str, start: int) -> ast.Call | None:

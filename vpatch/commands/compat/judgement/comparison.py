@@ -11,6 +11,7 @@ from vpatch.commands.compat.judgement.renames import renamed
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
+    from vpatch.commands.compat.judgement.callers import Giving
     from vpatch.commands.compat.judgement.fact import Fact
     from vpatch.commands.compat.judgement.release import JudgedRelease
     from vpatch.commands.compat.surface.items import Item
@@ -28,6 +29,7 @@ def compared(
     """
     base, base_facts = earlier
     names: dict[str, str] = {}
+    known: dict[tuple[str, str], Giving | None] = {}
     results = list(facts)
     for number, (item, fact, before) in enumerate(zip(items, facts, base_facts, strict=True)):
         if fact.presence == "gone" and not fact.moved:
@@ -38,13 +40,25 @@ def compared(
                 results[number] = fact._replace(moved=names[place.dotted])
         elif item.kind == "override" and fact.problems and before.presence == "here":
             fresh = [one for one in fact.problems if one not in before.problems]
-            results[number] = fact._replace(callers=_callers(item, fresh, release))
+            results[number] = fact._replace(callers=_callers(item, fresh, release, known))
     return results
 
 
-def _callers(item: Item, problems: Sequence[str], release: JudgedRelease) -> dict[str, str]:
+def _callers(
+    item: Item,
+    problems: Sequence[str],
+    release: JudgedRelease,
+    known: dict[tuple[str, str], Giving | None],
+) -> dict[str, str]:
     place = place_of(release, item) if problems else None
     if place is None:
         return {}
-    answers = {one: giving(release, place, item.own_name, one) for one in problems}
-    return {one: answer.why for one, answer in answers.items() if answer is not None}
+    callers = {}
+    for problem in problems:
+        key = (place.dotted, problem)
+        if key not in known:
+            known[key] = giving(release, place, item.own_name, problem)
+        answer = known[key]
+        if answer is not None:
+            callers[problem] = answer.why
+    return callers
