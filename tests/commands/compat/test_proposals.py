@@ -81,6 +81,7 @@ IMPORTS = {
     "with others": b"from vllm.utils import (\n    close as shut,\n    launch,\n)\nshut(1)\n",
     "in a function": b"def go():\n    from vllm.utils import close\n\n    close(1)\n",
 }
+TWO = b"from vllm.utils import close, launch\nclose(launch(1))\n"
 CLOSE = b"def close(handle):\n    handle.close()\n"
 MOVED = VLLM | {UTILS: VLLM[UTILS].replace(CLOSE, b""), "vllm/closing.py": CLOSE}
 
@@ -91,13 +92,29 @@ def test_a_moved_import_works_in_both_releases(project, name):
     plugin = write_plugin(project.folder, files)
     folder, document = propose(project, plugin, VLLM, MOVED)
     (proposal,) = document["proposals"]
-    assert proposal["folder"] == str(folder / "moved-close")
-    (text,) = applied(folder / "moved-close", files).values()
+    assert proposal["folder"] == str(folder / "moved-from-vllm-utils")
+    (text,) = applied(folder / "moved-from-vllm-utils", files).values()
     assert b"from vllm.closing import close" in text
     (plugin / "my_plugin" / "use.py").write_bytes(text)
     args = ("--vllm", "0.50.0,0.51.0", "--base", "0.50.0", "--json")
     document = project.run("compat", plugin, *args, code=None).json
     assert [document["items"], document["summary"]] == [document["items"], "Fits 0.50.0 to 0.51.0"]
+
+
+def test_names_of_one_statement_move_together(project):
+    plugin = write_plugin(project.folder, {"my_plugin/__init__.py": TWO})
+    new = VLLM | {UTILS: b"", "vllm/closing.py": CLOSE, "vllm/a.py": VLLM[UTILS]}
+    new["vllm/a.py"] = new["vllm/a.py"].replace(CLOSE, b"")
+    folder, document = propose(project, plugin, VLLM, new)
+    assert [one["id"] for one in document["proposals"]] == ["moved-from-vllm-utils"]
+    (text,) = applied(folder / "moved-from-vllm-utils", {"my_plugin/__init__.py": TWO}).values()
+    assert text.splitlines()[:5] == [
+        b"try:",
+        b"    from vllm.closing import close",
+        b"    from vllm.a import launch",
+        b"except ImportError:",
+        b"    from vllm.utils import close, launch",
+    ]
 
 
 def test_what_does_not_hold_is_not_written(project):
@@ -135,13 +152,13 @@ def test_nothing_is_proposed_that_is_not_known(project, old, new, text):
 def test_nothing_is_written_over(project):
     files = {"my_plugin/__init__.py": IMPORTS["alone"]}
     plugin = write_plugin(project.folder, files)
-    (project.folder / "proposed" / "moved-close").mkdir(parents=True)
+    (project.folder / "proposed" / "moved-from-vllm-utils").mkdir(parents=True)
     project.index.add("0.50.0", archive("0.50.0", VLLM))
     project.index.add("0.51.0", archive("0.51.0", MOVED))
     args = ("--vllm", "0.50.0,0.51.0", "--propose", project.folder / "proposed", "--json")
     run = project.run("compat", plugin, *args, code=2)
     assert run.json_errors[0]["code"] == "compat.proposal-exists"
-    assert list((project.folder / "proposed" / "moved-close").iterdir()) == []
+    assert list((project.folder / "proposed" / "moved-from-vllm-utils").iterdir()) == []
 
 
 def test_a_proposal_needs_a_base(project):

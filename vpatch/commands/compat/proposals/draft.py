@@ -40,9 +40,10 @@ def drafts_of(
         item = next((items[key] for key in _keys(one) if key in items), None)
         if release is None or item is None or one.kind not in {"field", "import"}:
             continue
-        name = one.name.rpartition(".")[2]
-        prefix = "optional" if one.kind == "field" else "moved"
-        patch_id = f"{prefix}-{name.strip('_').replace('_', '-').lower()}"
+        module, _, name = one.name.rpartition(".")
+        # One statement imports several names: two patches of it would be in each other's way.
+        named = f"optional-{name}" if one.kind == "field" else f"moved-from-{module}"
+        patch_id = re.sub(r"[^a-z0-9]+", "-", named.lower()).strip("-")
         by_id.setdefault(patch_id, []).append((item, one, release))
     for patch_id, several in by_id.items():
         item, first, release = several[0]
@@ -76,13 +77,13 @@ def _draft(
     base: str,
     edits: Sequence[Mapping[str, object]],
 ) -> CompatDraft:
-    name = item.name.rpartition(".")[2]
+    module, _, name = item.name.rpartition(".")
     if item.kind == "field":
         title = f"Read {name} only where vLLM has it"
         text = f"{name} is optional: {edits[0]['rewrite']}"
     else:
-        title = f"Import {name} from where vLLM has it"
-        text = f"{name} is imported from where it is: {item.verdicts[release].moved}"
+        title = f"Import names of {module} from where vLLM has them"
+        text = f"names of {module} are imported from where they are"
     version = f"=={target.version}" if target.version else ">=0.dev0"
     declaration = {
         "id": patch_id,
@@ -148,34 +149,34 @@ def _default(source: bytes, owner: str, name: str) -> str | None:
 def _moved(
     target: CompatTarget, several: Sequence[tuple[Item, CompatItem, str]], release: str
 ) -> list[Mapping[str, object]] | None:
-    """Return edits that import a name from its new module, else from the old one."""
-    files: dict[tuple[str, str], list[str]] = {}
+    """Return edits that import names from their new modules, else from the old one."""
+    statements: dict[tuple[str, int], tuple[ast.ImportFrom, dict[str, str]]] = {}
     for _, one, _ in several:
         match = _MOVED.fullmatch(one.verdicts[release].moved)
-        if match is None:
-            return None
-        for spot in one.spots:
-            node = _import_at(target.files[spot.path], spot.line, match["name"])
-            if node is None:
-                return None
-            key = ast.unparse(node), _either(node, match["name"], match["module"])
-            paths = files.setdefault(key, [])
-            paths += [] if spot.path in paths else [spot.path]
+        for spot in one.spots if match else ():
+            node = _import_at(target.files[spot.path], spot.line, match["name"]) if match else None
+            if node is not None and match is not None:
+                known = statements.setdefault((spot.path, node.lineno), (node, {}))
+                known[1][match["name"]] = match["module"]
+    files: dict[tuple[str, str], list[str]] = {}
+    for (path, _), (node, modules) in statements.items():
+        paths = files.setdefault((ast.unparse(node), _either(node, modules)), [])
+        paths += [] if path in paths else [path]
     return [
         {"find": old, "rewrite": new, "files": paths, "expect": {"at-least": 1}}
         for (old, new), paths in files.items()
     ]
 
 
-def _either(node: ast.ImportFrom, name: str, module: str) -> str:
-    """Return an import that tries the new module of a name first, and then the old one."""
-    alias = next(one for one in node.names if one.name == name)
-    rest = [one for one in node.names if one is not alias]
-    # What another statement of it matches would be rewritten again.
+def _either(node: ast.ImportFrom, modules: Mapping[str, str]) -> str:
+    """Return an import that tries the new modules of names first, and then the old one."""
+    moved = [one for one in node.names if one.name in modules]
+    rest = [one for one in node.names if one.name not in modules]
     lines = [ast.unparse(ast.ImportFrom(node.module, rest, node.level))] if rest else []
-    new = ast.unparse(ast.ImportFrom(module, [alias], 0))
-    old = ast.unparse(ast.ImportFrom(node.module, [alias], node.level))
-    return "\n".join([*lines, "try:", f"    {new}", "except ImportError:", f"    {old}", ""])
+    new = [ast.unparse(ast.ImportFrom(modules[one.name], [one], 0)) for one in moved]
+    old = ast.unparse(ast.ImportFrom(node.module, moved, node.level))
+    lines += ["try:", *(f"    {line}" for line in new), "except ImportError:", f"    {old}", ""]
+    return "\n".join(lines)
 
 
 def _import_at(source: bytes, line: int, name: str) -> ast.ImportFrom | None:

@@ -79,14 +79,20 @@ def _worse(
     context: Context, before: CompatTarget, after: CompatTarget, releases: tuple[str, str]
 ) -> Iterator[str]:
     """Yield what breaks in the changed target, and did not in the target as it was."""
-    was, now = (_breaks(context, one, releases) for one in (before, after))
+    # Nothing changes for the other files.
+    paths = {path for path, text in after.files.items() if before.files[path] != text}
+    was, now = (_breaks(context, one, paths, releases) for one in (before, after))
     yield from sorted(now - was)
     if not now - was and len(now) == len(was):
         yield "what breaks without it"
 
 
-def _breaks(context: Context, target: CompatTarget, releases: tuple[str, str]) -> set[str]:
-    surface, own = surface_of(target, context.progress), own_part(target)
+def _breaks(
+    context: Context, target: CompatTarget, paths: set[str], releases: tuple[str, str]
+) -> set[str]:
+    modules = {module: path for module, path in target.modules.items() if path in paths}
+    surface = surface_of(replace(target, modules=modules), context.progress)
+    own = own_part(target)
     facts: list[list[Fact]] = []
     with ExitStack() as stack:
         for release in releases:
