@@ -18,6 +18,7 @@ from measuring import VPATCH, Run, forget, machine, measure, own_cache, verdicts
 
 # A plugin with 440 files, of the package index.
 TARGET = "vllm-ascend==0.23.0.post1"
+# 0.20.0 to 0.33.0.
 RELEASES = 19
 LIMITS = {
     "a release anew, the target included, s": 8.0,
