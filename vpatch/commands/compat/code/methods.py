@@ -8,7 +8,7 @@ from typing import NamedTuple
 from vpatch.commands.compat.code.attributes import methods_of, nodes_in
 
 
-class MethodUse(NamedTuple):
+class SelfUse(NamedTuple):
     """The attributes that a method reads and sets on its first parameter.
 
     What it asks for with `hasattr`, and what it takes away, does not count as read.
@@ -18,23 +18,23 @@ class MethodUse(NamedTuple):
     sets: frozenset[str]
 
 
-def method_uses(node: ast.ClassDef) -> dict[str, MethodUse]:
+def self_uses(node: ast.ClassDef) -> dict[str, SelfUse]:
     """Return what each method of a class reads and sets; what has one name counts together."""
-    uses: dict[str, MethodUse] = {}
+    uses: dict[str, SelfUse] = {}
     for method in methods_of(node.body):
         use = use_of(method)
-        known = uses.get(method.name, MethodUse(frozenset(), frozenset()))
-        uses[method.name] = MethodUse(known.reads | use.reads, known.sets | use.sets)
+        known = uses.get(method.name, SelfUse(frozenset(), frozenset()))
+        uses[method.name] = SelfUse(known.reads | use.reads, known.sets | use.sets)
     return uses
 
 
-def use_of(method: ast.FunctionDef | ast.AsyncFunctionDef) -> MethodUse:
+def use_of(method: ast.FunctionDef | ast.AsyncFunctionDef) -> SelfUse:
     """Return what a method, or a function in its place, reads and sets on its first parameter."""
     arguments = [*method.args.posonlyargs, *method.args.args]
     reads: set[str] = set()
     sets: set[str] = set()
     if not arguments:
-        return MethodUse(frozenset(), frozenset())
+        return SelfUse(frozenset(), frozenset())
     me = arguments[0].arg
     asked: set[str] = set()
     for node in nodes_in(method.body):
@@ -53,4 +53,4 @@ def use_of(method: ast.FunctionDef | ast.AsyncFunctionDef) -> MethodUse:
                 sets.add(name)
             case _:
                 pass
-    return MethodUse(frozenset(reads - asked), frozenset(sets))
+    return SelfUse(frozenset(reads - asked), frozenset(sets))

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from vpatch.commands.compat.code.classes import BaseLine
     from vpatch.commands.compat.code.codebase import DefinedPlace
-    from vpatch.commands.compat.code.methods import MethodUse
+    from vpatch.commands.compat.code.methods import SelfUse
     from vpatch.commands.compat.judgement.release import JudgedRelease
     from vpatch.commands.compat.surface.initialisers import Initialiser
     from vpatch.commands.compat.surface.items import Item, Ref
@@ -42,7 +42,7 @@ def initialiser_fact(release: JudgedRelease, item: Item) -> Fact:
     if line.open or running is None or not answer.is_sure:
         return Fact("unknown", line.open or "vpatch does not know which __init__ runs")
     silent = [place for place in in_vllm if place.dotted not in running]
-    uses = {place.dotted: release.method_uses(place) for place in in_vllm}
+    uses = {place.dotted: release.self_uses(place) for place in in_vllm}
     initialised = {
         name
         for place in silent
@@ -86,7 +86,7 @@ def _calls(own: Initialiser) -> Iterator[tuple[Ref, bool]]:
 def _set_elsewhere(
     line: BaseLine,
     silent: Iterable[DefinedPlace],
-    uses: dict[str, dict[str, MethodUse]],
+    uses: dict[str, dict[str, SelfUse]],
     release: JudgedRelease,
 ) -> Iterator[str]:
     """Yield what the target, a class itself or another method than a silent `__init__` sets."""
@@ -109,7 +109,7 @@ def _reads(
     release: JudgedRelease,
     line: BaseLine,
     in_vllm: Iterable[DefinedPlace],
-    uses: dict[str, dict[str, MethodUse]],
+    uses: dict[str, dict[str, SelfUse]],
 ) -> Iterator[tuple[str, str]]:
     """Yield each attribute that an inherited method reads, with that method.
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from packaging.version import Version
 
 from vpatch.commands.compat.code.codebase import Codebase, IsGone, IsHere, IsModule, IsOutside
-from vpatch.commands.compat.code.methods import MethodUse, method_uses
+from vpatch.commands.compat.code.methods import SelfUse, self_uses
 from vpatch.commands.compat.code.outline import Class, Function
 from vpatch.commands.compat.code.part import BuiltModules, CodePart, release_part
 from vpatch.commands.compat.code.read import read_outline
@@ -159,7 +159,7 @@ class JudgedRelease:
         place_in_file = f"{one.first}-{one.last}".encode()
         return str(self._answers.ask(_QUESTION, [file, place_in_file], digest))
 
-    def method_uses(self, place: DefinedPlace) -> dict[str, MethodUse]:
+    def self_uses(self, place: DefinedPlace) -> dict[str, SelfUse]:
         """Return what each method of a class of vLLM reads and sets on `self`."""
         path, one = self._part.path(place.module), place.binding
         if path is None or not isinstance(one, Class):
@@ -171,12 +171,12 @@ class JudgedRelease:
                 node = ast.parse(textwrap.dedent("\n".join(self.lines(place)))).body[0]
             except (SyntaxError, ValueError, RecursionError):
                 return {}
-            uses = method_uses(node) if isinstance(node, ast.ClassDef) else {}
+            uses = self_uses(node) if isinstance(node, ast.ClassDef) else {}
             return {name: [sorted(use.reads), sorted(use.sets)] for name, use in uses.items()}
 
         key = [file, f"{one.first}-{one.last}".encode()]
         return {
-            name: MethodUse(frozenset(reads), frozenset(sets))
+            name: SelfUse(frozenset(reads), frozenset(sets))
             for name, (reads, sets) in self._answers.ask(_USES, key, row).items()
         }
 
