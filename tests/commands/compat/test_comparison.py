@@ -138,3 +138,31 @@ def test_a_parameter_that_an_override_lacks_breaks_only_if_vllm_may_give_it(
     assert verdict["state"] == state
     assert f"yours has no parameter slow{',' if state == 'look again' else ':'}" in verdict["why"]
     assert why in verdict["why"]
+
+
+OTHER_NAME = (
+    CORE,
+    b"def step(self, batch, *, fast=False)",
+    b"def step(self, items, *, fast=False)",
+)
+
+
+@pytest.mark.parametrize(
+    ("code", "state", "why"),
+    [
+        (b"worker.step(1)", "look again", ", which no call in vLLM gives by name"),
+        (b"worker.step(items=1)", "changed", ": vllm/engine.py:2 gives it"),
+        (b"worker.step(**more)", "changed", "not known, as vllm/engine.py:2 gives stars"),
+    ],
+)
+def test_another_name_of_a_parameter_breaks_only_who_gives_it_by_name(judged, code, state, why):
+    body = (CORE, b"return self.run(batch)", b"return self.run(items)")
+    changes = [OTHER_NAME, body, ("vllm/engine.py", None, b"def go(worker):\n    " + code + b"\n")]
+    verdict = next(
+        one["verdicts"]["0.51.0"]
+        for one in judged(changes)["items"]
+        if (one["kind"], one["name"]) == ("override", "my_plugin.MyWorker.step")
+    )
+    assert verdict["state"] == state
+    assert verdict["why"].startswith("yours takes batch in place of items")
+    assert why in verdict["why"]

@@ -295,3 +295,16 @@ def test_another_default_of_a_parameter_is_to_be_looked_at(releases):
 )
 def test_options_that_have_no_effect_are_refused(releases, args):
     releases.run("compat", write_plugin(releases.folder), *args, code=2)
+
+
+def test_a_field_of_a_class_whose_base_is_gone_is_not_known(project):
+    project.index.add("0.50.0", archive("0.50.0", VLLM))
+    gone = VLLM | {CORE: VLLM[CORE].replace(b"class Runner(", b"class Executor(")}
+    project.index.add("0.51.0", archive("0.51.0", gone))
+    text = """from vllm.core import Runner
+class Mine(Runner):
+    def go(self):
+        return self.seen
+"""
+    assert state_of(project, text, "module.Mine.seen", kind="field") == "unknown"
+    assert state_of(project, text, "module.Mine.seen", release="0.50.0", kind="field") == "holds"

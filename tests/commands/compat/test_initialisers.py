@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.commands.compat.plugins import CORE, VLLM
+from tests.commands.compat.plugins import CORE, UTILS, VLLM
 from tests.commands.compat.test_compat import item_of
 from tests.projects import archive
 
@@ -73,6 +73,20 @@ def test_an_attribute_that_only_the_base_sets_is_missing(releases, call):
 )
 def test_what_somebody_else_sets_or_nobody_reads_is_not_missing(releases, call, more):
     assert verdict_on(releases, OWN.format(call=call, more=more)) == ("holds", "")
+
+
+@pytest.mark.parametrize(
+    ("code", "state"),
+    [
+        (b"def mark(worker):\n    worker.clock = 1\n", "holds"),
+        (b"def mark(worker):\n    setattr(worker, 'clock', 1)\n", "holds"),
+        (b"def mark(worker):\n    return worker.clock == 1\n", "changed"),
+    ],
+)
+def test_what_other_code_of_vllm_sets_is_not_missing(project, code, state):
+    project.index.add("0.50.0", archive("0.50.0", VLLM))
+    project.index.add("0.51.0", archive("0.51.0", NEXT | {UTILS: VLLM[UTILS] + code}))
+    assert verdict_on(project, OWN.format(call="pass", more="pass"))[0] == state
 
 
 def test_a_method_that_the_target_replaces_in_another_class_still_reads(releases):

@@ -159,6 +159,10 @@ def misfit(call: Call, parameters: Sequence[Parameter]) -> str | None:
     return None
 
 
+# A parameter of another name at the same place: only who gives it by name notices.
+IN_PLACE = " in place of "
+
+
 def lacking(original: Sequence[Parameter], replacement: Sequence[Parameter]) -> list[str]:
     """Return what callers of the original may give that a replacement does not take.
 
@@ -168,6 +172,7 @@ def lacking(original: Sequence[Parameter], replacement: Sequence[Parameter]) -> 
     plain = [one for one in replacement if one.kind in {"positional", "normal"}]
     kinds = {one.kind for one in replacement}
     names = {one.name for one in replacement if one.kind in {"normal", "keyword"}}
+    known = {one.name for one in original}
     position = 0
     taken: set[str] = set()
     for one in original:
@@ -188,7 +193,9 @@ def lacking(original: Sequence[Parameter], replacement: Sequence[Parameter]) -> 
             is_named = one.name in names or "double-star" in kinds
             is_placed = by_position is not None or "star" in kinds
             if not (is_placed if one.kind == "positional" else is_named):
-                problems.append(f"has no parameter {one.name}")
+                is_renamed = by_position is not None and by_position.name not in known
+                other = f"takes {by_position.name}{IN_PLACE}" if by_position and is_renamed else ""
+                problems.append(f"{other or 'has no parameter '}{one.name}")
             position += 1
     problems += [
         f"requires {one.name}" for one in replacement if one.is_required and one.name not in taken

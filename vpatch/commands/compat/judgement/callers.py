@@ -11,7 +11,7 @@ from vpatch.commands.compat.code.classes import kind_of
 from vpatch.commands.compat.code.expressions import dotted
 from vpatch.commands.compat.code.outline import Function
 from vpatch.commands.compat.code.read import UnreadableError, parse
-from vpatch.commands.compat.code.signature import Call, misfit
+from vpatch.commands.compat.code.signature import IN_PLACE, Call, misfit
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -54,14 +54,16 @@ def giving(  # noqa: C901, PLR0911 - the surest answer first
 ) -> Giving | None:
     """Return whether vLLM gives the parameter that an override lacks.
 
-    None where the problem is another one, or where the parameter is required. `place` is the method
-    in vLLM.
+    None where the problem is another one, or where the parameter is required. Of one that has
+    another name in the override, only whether it is given by name. `place` is the method in vLLM.
     """
     method = place.binding
-    if not problem.startswith(_LACKS) or not isinstance(method, Function):
+    if not isinstance(method, Function):
         return None
-    parameter = problem.removeprefix(_LACKS)
-    if not any(one.name == parameter and one.default is not None for one in method.parameters):
+    has_other_name = IN_PLACE in problem
+    parameter = problem.rpartition(IN_PLACE)[2] if has_other_name else problem.removeprefix(_LACKS)
+    optional = {one.name for one in method.parameters if one.default is not None}
+    if not (has_other_name or (problem.startswith(_LACKS) and parameter in optional)):
         return None
     if name.startswith("__") or name in _CALLED_BY_OTHERS:
         return _not_known(f"others than vLLM may call {name}")
@@ -77,7 +79,7 @@ def giving(  # noqa: C901, PLR0911 - the surest answer first
             if way == "by name":
                 return Giving("given", f"{path}:{use.line} gives it")
             doubts.setdefault(way, f"{path}:{use.line}")
-    if "by position" in doubts:
+    if "by position" in doubts and not has_other_name:
         return Giving("given", f"{doubts['by position']} calls {name} with as many arguments")
     if "stars" in doubts:
         return _not_known(f"{doubts['stars']} gives stars to {name}")

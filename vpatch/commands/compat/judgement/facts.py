@@ -60,8 +60,8 @@ def _reference(release: JudgedRelease, item: Item) -> Fact:
     result = release.evaluate(item.ref)
     answer = result.answer
     if result.owner is not None and all(map(release.is_own, result.owner.places)):
-        # A class that inherits nothing from vLLM.
-        return Fact("own")
+        # A class that inherits nothing from vLLM, or whose base nobody can read.
+        return Fact("unknown", result.owner.open) if result.owner.open else Fact("own")
     if isinstance(answer, IsHere) and not release.is_own(answer.place):
         return _here(release, item, answer, is_bound=result.is_bound)
     # What cannot be called is reported where it is imported or read.
@@ -206,7 +206,7 @@ def _override(release: JudgedRelease, item: Item) -> Fact:  # noqa: C901, PLR091
                 if name != "__init__":
                     return fact._replace(problems=differences)
                 # Whoever makes an object of the target's class knows which arguments that takes.
-                return fact._replace(notes=tuple(d for d in differences if d.startswith("has no")))
+                return fact._replace(notes=tuple(d for d in differences if d.startswith(("has no", "takes "))))
             if isinstance(answer, IsUnknown):
                 return Fact("unknown", answer.why)
     if name.startswith("__"):

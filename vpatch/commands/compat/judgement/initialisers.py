@@ -25,7 +25,7 @@ def initialiser_fact(release: JudgedRelease, item: Item) -> Fact:
     """Return which attributes are missing that inherited methods of vLLM read.
 
     An attribute is missing if nothing but an `__init__` that does not run sets it: neither the
-    target, nor a class, nor another method of vLLM's classes.
+    target, nor a class, nor another method of vLLM's classes, nor code that has an object of it.
     """
     own = item.initialiser
     answer = release.evaluate(item.ref).answer
@@ -54,7 +54,7 @@ def initialiser_fact(release: JudgedRelease, item: Item) -> Fact:
     problems = tuple(
         f"does not set {name}, which {reads[name]} reads"
         for name in sorted(initialised - known)
-        if name in reads
+        if name in reads and not release.sets_from_outside(name)
     )
     return Fact("here", where=release.where(in_vllm[0]), problems=problems)
 

@@ -193,6 +193,12 @@ class JudgedRelease:
         )
         return any(pattern.search(text) for text in self._texts(name))
 
+    def sets_from_outside(self, name: str) -> bool:
+        """Whether code of vLLM sets an attribute of this name on something else than `self`."""
+        word = re.escape(name)
+        pattern = re.compile(rf"(?<!\bself)\.{word}\s*(?::[^=\n]+)?=[^=]|setattr\([^)]*\b{word}\b")
+        return any(pattern.search(text) for text in self._texts(name))
+
     def sets_on_module(self, dotted: str) -> bool:
         """Whether code of vLLM sets a name on a module that has no such name itself."""
         module, _, name = dotted.rpartition(".")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
+from vpatch.commands.compat.code.signature import IN_PLACE
 from vpatch.commands.compat.surface.guards import IMPORT_ERRORS
 
 if TYPE_CHECKING:
@@ -144,7 +145,9 @@ def _there(  # noqa: PLR0911 - in the order of their weight
     fresh = [one for one in fact.problems if one.partition(", which ")[0] not in known]
     unused = [one for one in fresh if fact.callers.get(one) == ""]
     if fresh and len(unused) == len(fresh):
-        text = "; ".join(f"{_said(item, one)}, which no call in vLLM gives" for one in unused)
+        text = "; ".join(
+            f"{_said(item, one)}, which no call in vLLM gives{_how(one)}" for one in unused
+        )
         return ItemVerdict("look again", text, fact.where)
     if fresh:
         fresh = [one for one in fresh if one not in unused]
@@ -187,6 +190,10 @@ def _without_base(item: Item, fact: Fact, before: Fact | None, *, has_base: bool
     # A method that lacks what nobody gives it breaks nothing.
     state: State = "changed" if item.kind == "call" else "look again"
     return ItemVerdict(state, text, fact.where)
+
+
+def _how(problem: str) -> str:
+    return " by name" if IN_PLACE in problem else ""
 
 
 def _said(item: Item, problem: str, fact: Fact | None = None) -> str:
