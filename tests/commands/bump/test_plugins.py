@@ -88,6 +88,16 @@ def test_a_step_that_breaks_only_a_plugin_has_findings(bumped):
     bumped.run("bump", "small", "--to", "0.51", code=0)
 
 
+def test_what_the_old_release_breaks_already_is_only_counted(bumped):
+    text = "from vllm.models.llama import Missing\n"
+    (bumped.folder / "other/module.py").write_text(text)
+    (recipe,) = bumped.run("bump", "small", "--to", "0.51", "--json", code=1).json["recipes"]
+    assert recipe["plugins"][1]["broken_before"] == 1
+    assert recipe["plugins"][1]["breaks"] == []
+    text = bumped.run("bump", "small", "--to", "0.51", code=1).out
+    assert "broken in 0.50.0 already: 1" in " ".join(text.split())
+
+
 def test_a_plugin_that_is_not_there_is_an_error(bumped):
     (bumped.folder / "other/module.py").unlink()
     result = bumped.run("bump", "small", "--to", "0.51", code=2)

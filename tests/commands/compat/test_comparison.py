@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import ast
+
 import pytest
 
 from tests.commands.compat.plugins import CORE, UTILS
+from vpatch.commands.compat.code.bind import function_of
+from vpatch.commands.compat.code.signature import lacking
 
 # Six lines, so that what is alike is not so by chance.
 CLOSE = b"""def close(handle):
@@ -166,3 +170,22 @@ def test_another_name_of_a_parameter_breaks_only_who_gives_it_by_name(judged, co
     assert verdict["state"] == state
     assert verdict["why"].startswith("yours takes batch in place of items")
     assert why in verdict["why"]
+
+
+@pytest.mark.parametrize(
+    ("original", "replacement", "problems"),
+    [
+        ("self, a", "self, b", ["takes b in place of a"]),
+        ("self, a, *, c=1", "self, b", ["takes b in place of a", "has no parameter c"]),
+        # Another parameter came before one of the same name.
+        ("self, a, x, b", "self, a, b", ["has no parameter x"]),
+        ("self, a", "self", ["has no parameter a"]),
+        ("self, a", "self, b, **more", []),
+        ("self, a, /", "self, b", []),
+    ],
+)
+def test_a_name_in_place_of_another_is_told_from_one_that_lacks(original, replacement, problems):
+    functions = [
+        function_of(ast.parse(f"def f({text}): pass").body[0]) for text in (original, replacement)
+    ]
+    assert lacking(*(one.parameters for one in functions)) == problems

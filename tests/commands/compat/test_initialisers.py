@@ -120,6 +120,13 @@ def test_an_attribute_that_was_missing_before_is_nothing_new(releases):
     )
 
 
+def test_what_another_method_reads_later_is_nothing_new(project):
+    later = NEXT[CORE].replace(b"_count", b"_total")
+    project.index.add("0.50.0", archive("0.50.0", NEXT))
+    project.index.add("0.51.0", archive("0.51.0", NEXT | {CORE: later}))
+    assert verdict_on(project, OWN.format(call="pass", more="pass"))[0] == "holds"
+
+
 def test_a_function_in_the_place_of_an_initialiser_is_judged_as_well(releases):
     text = """from vllm.core import Worker
 
