@@ -308,3 +308,28 @@ class Mine(Runner):
 """
     assert state_of(project, text, "module.Mine.seen", kind="field") == "unknown"
     assert state_of(project, text, "module.Mine.seen", release="0.50.0", kind="field") == "holds"
+
+
+@pytest.mark.parametrize(
+    ("path", "text", "state"),
+    [
+        ("setup.py", b"copy('vllm/grown/*')\n", "unknown"),
+        ("pyproject.toml", b"[tool.setuptools.package-data]\nvllm = ['vllm/grown/*']\n", "unknown"),
+        # What linters leave out is not built.
+        ("pyproject.toml", b"[tool.ruff]\nexclude = ['vllm/grown/*']\n", "gone"),
+        ("pyproject.toml", b"[tool.ruff\nexclude = ['vllm/grown/*']\n", "unknown"),
+    ],
+)
+def test_a_module_that_the_build_may_make_is_not_gone(project, path, text, state):
+    files = VLLM | {"vllm/grown/__init__.py": b"", path: text}
+    project.index.add("0.50.0", archive("0.50.0", files))
+    project.index.add("0.51.0", archive("0.51.0", files))
+    name = "vllm.grown.part.thing"
+    assert state_of(project, "from vllm.grown.part import thing\n", name) == state
+
+
+def test_a_name_that_the_target_sets_on_a_module_may_be_read_before(project):
+    project.index.add("0.50.0", archive("0.50.0", VLLM | {UTILS: VLLM[UTILS] + b"MODE = 1\n"}))
+    project.index.add("0.51.0", archive("0.51.0", VLLM))
+    text = "import vllm.utils as utils\nold = utils.MODE\nutils.MODE = 2\n"
+    assert state_of(project, text, "vllm.utils.MODE", kind="attribute") == "unknown"

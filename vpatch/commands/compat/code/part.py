@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import re
+import tomllib
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -83,7 +85,7 @@ class BuiltModules:
     @cached_property
     def _build_text(self) -> str:
         files = [path for path in self._tree.paths() if _BUILD_FILES.fullmatch(path)]
-        return "\n".join(self._tree.read(path).decode(errors="replace") for path in files)
+        return "\n".join(_build_part(path, self._tree.read(path)) for path in files)
 
     @cached_property
     def native_text(self) -> str | None:
@@ -115,6 +117,20 @@ class BuiltModules:
         if any(one.startswith(f"{'.'.join(parts[: depth + 1])}.") for one in self._compiled):
             return "it is compiled"
         return None
+
+
+def _build_part(path: str, content: bytes) -> str:
+    """Return what a file says of the build: pyproject.toml is for linters as well."""
+    text = content.decode(errors="replace")
+    if path != "pyproject.toml":
+        return text
+    try:
+        project = tomllib.loads(text)
+    except (tomllib.TOMLDecodeError, RecursionError):
+        return text
+    tools = project.get("tool", {})
+    build = tools.get("setuptools", {}) if isinstance(tools, dict) else {}
+    return json.dumps([project.get("build-system"), build], default=str)
 
 
 def modules_of(paths: list[str], below: str = "") -> dict[str, str]:

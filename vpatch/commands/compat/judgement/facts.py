@@ -93,7 +93,9 @@ def _checked(release: JudgedRelease, item: Item, fact: Fact, owner: BaseLine | N
     if item.ref.steps:
         name = item.ref.steps[-1]
     if name in release.own_stores and item.kind not in {"import", "subclass"}:
-        return Fact("own")
+        # A module may be read before the target sets the name on it.
+        is_read = item.kind == "attribute" and fact.presence == "gone"
+        return Fact("unknown", "the target sets it itself") if is_read else Fact("own")
     if owner is None:
         if fact.presence == "gone" and release.sets_on_module(item.ref.roots[0]):
             return Fact("unknown", "code of vLLM sets it on the module")
@@ -206,7 +208,9 @@ def _override(release: JudgedRelease, item: Item) -> Fact:  # noqa: C901, PLR091
                 if name != "__init__":
                     return fact._replace(problems=differences)
                 # Whoever makes an object of the target's class knows which arguments that takes.
-                return fact._replace(notes=tuple(d for d in differences if d.startswith(("has no", "takes "))))
+                return fact._replace(
+                    notes=tuple(d for d in differences if d.startswith(("has no", "takes ")))
+                )
             if isinstance(answer, IsUnknown):
                 return Fact("unknown", answer.why)
     if name.startswith("__"):
