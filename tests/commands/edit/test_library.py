@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from tests.commands.edit.library_changes import CHANGES
-from vpatch.commands.edit.refresh import RefreshRequest, refresh_patch
+from vpatch.commands.edit.refresh import refresh_patch
+from vpatch.commands.edit.refresh_result import RefreshRequest
 from vpatch.commands.edit.series import planned_series, selected
 from vpatch.commands.edit.work_tree import open_edit
 from vpatch.workspace.context import Context

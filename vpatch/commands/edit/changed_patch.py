@@ -6,7 +6,7 @@ import shutil
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from vpatch.commands.edit.patch_text import with_list, with_texts
+from vpatch.commands.edit.patch_text import with_texts
 from vpatch.commands.importing.proof import failure_of_second, without_requires
 from vpatch.errors import VpatchError
 from vpatch.library.loading import load_patch
@@ -18,11 +18,10 @@ from vpatch.util.directories import remove
 from vpatch.workspace.examples import run_examples
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping
     from pathlib import Path
 
     from vpatch.commands.edit.new_edits import FoldedEdits
-    from vpatch.commands.edit.patch_text import Location
     from vpatch.library.patch import Patch
     from vpatch.planning.answers import Answers
     from vpatch.source.memory import ChangedTree
@@ -38,30 +37,27 @@ class ChangedPatch:
     patch: Patch
     text: str
     folded: FoldedEdits
-    location: Location
     removed: tuple[str, ...]
     examples: tuple[str, ...] = field(default=())
 
 
 @dataclass(frozen=True)
 class PatchWriter:
-    """Writes changed patches into `staging`. `wanted` is what they must make of `tree`."""
+    """Writes changed patches into `staging`. `wanted` is what they must make of `tree`.
+
+    `text_of` is their patch.yaml, by their edits.
+    """
 
     original: Patch
-    location: Location
+    text_of: Callable[[FoldedEdits], str]
     tree: ChangedTree
     wanted: Mapping[str, bytes]
     staging: Path
     answers: Answers
 
-    @property
-    def _text(self) -> str:
-        return (self.original.folder / DECLARATION).read_bytes().decode()
-
     def candidates(self, folded: FoldedEdits) -> Iterator[ChangedPatch | str]:
         """The patch with these edits, and then with other predicates; or what is wrong."""
-        where = str(self.original.folder / DECLARATION)
-        text = with_list(self._text, self.location, folded.edits, where)
+        text = self.text_of(folded)
         failure = self._write(text, folded)
         yield failure
         if isinstance(failure, ChangedPatch):
@@ -88,7 +84,7 @@ class PatchWriter:
         for name in removed:
             (folder / name).unlink()
         failure = self._failure(patch)
-        return failure or ChangedPatch(patch, text, folded, self.location, removed)
+        return failure or ChangedPatch(patch, text, folded, removed)
 
     def _failure(self, patch: Patch) -> str | None:
         """Apply a patch twice. The first time it must give the bytes, the second time nothing."""

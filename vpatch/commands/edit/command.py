@@ -8,18 +8,20 @@ from typing import TYPE_CHECKING
 
 import click
 
+from vpatch.commands.edit.record import CARRIED_DIFF
 from vpatch.commands.edit.work_tree import OpenedEdit, abort_edit, open_edit
 from vpatch.console.completion import PATCH_ID, RECIPE_NAME, RELEASE
 from vpatch.console.options import json_option, library_options
 from vpatch.console.result import CommandResult
 from vpatch.errors import ExitCode, MissingOptionError, UnusedOptionError
-from vpatch.util.plural import listed
+from vpatch.util.plural import counted, listed
 
 if TYPE_CHECKING:
-    from vpatch.workspace.context import Context
+    from collections.abc import Iterator
 
-if TYPE_CHECKING:
+    from vpatch.commands.edit.carry import CarriedPatch
     from vpatch.commands.edit.output import EditOutput
+    from vpatch.workspace.context import Context
 
 _SHOWN = 6
 
@@ -57,6 +59,9 @@ def command(
     Makes a checkout with the patches that come before PATCH, a commit each. What PATCH changes is
     in the work tree, as if you had added it with git. Edit the files, and run `vpatch refresh
     PATCH`: the patch then says what the work tree says.
+
+    If PATCH does not fit the vLLM of --vllm, its change on an earlier release is laid in, with
+    conflict markers where that is not clear. `vpatch refresh PATCH` then adds a variant for it.
     """
     if abort:
         for option, value in (("--vllm", vllm), ("--recipe", recipe)):
@@ -82,12 +87,33 @@ def command(
 
 
 def _output(name: str, folder: Path, opened: OpenedEdit | None = None) -> EditOutput:
-    from vpatch.commands.edit.output import EditOutput  # noqa: PLC0415 - models load slowly
+    from vpatch.commands.edit.output import (  # noqa: PLC0415 - models load slowly
+        CarriedPatchOutput,
+        ConflictPlaceOutput,
+        EditOutput,
+    )
 
     if opened is None:
         return EditOutput(
-            id=name, folder=folder, outcome="aborted", version=None, files=[], earlier=[], later=[]
+            id=name,
+            folder=folder,
+            outcome="aborted",
+            version=None,
+            files=[],
+            earlier=[],
+            later=[],
+            carried=None,
         )
+    one = opened.carried
+    carried = one and CarriedPatchOutput(
+        release=one.release,
+        variant=one.variant,
+        total=one.total,
+        failing=list(one.failing),
+        proposal=one.proposal,
+        conflicts=[ConflictPlaceOutput(path=p.path, line=p.line) for p in one.laid.places],
+        aside=list(one.laid.aside),
+    )
     record = opened.record
     return EditOutput(
         id=name,
@@ -97,6 +123,7 @@ def _output(name: str, folder: Path, opened: OpenedEdit | None = None) -> EditOu
         files=list(opened.files),
         earlier=list(record.earlier),
         later=list(record.later),
+        carried=carried,
     )
 
 
@@ -117,5 +144,28 @@ def _lines(opened: OpenedEdit) -> list[str]:
     lines.append(f"  it changes: {listed(list(opened.files), _SHOWN)}")
     if record.later:
         lines.append(f"  not in the checkout, as they come later: {listed(record.later, _SHOWN)}")
+    if opened.carried is not None:
+        lines += _lines_of_carried(opened.carried)
+        if opened.carried.laid.open_parts:
+            lines.append(f"next: solve this in {shown}, then run vpatch refresh {record.patch}")
+            return lines
     lines.append(f"next: edit files in {shown}, then run vpatch refresh {record.patch}")
     return lines
+
+
+def _lines_of_carried(one: CarriedPatch) -> Iterator[str]:
+    """How a patch that does not fit was laid in, and what is to be solved."""
+    yield f"  the patch does not fit it: this is its change on {one.release}, laid in"
+    holding = one.total - len(one.failing)
+    yield f"  {holding} of {counted(one.total, 'edit')} find their places" + (
+        "; these do not:" if one.failing else ""
+    )
+    yield from (f"    {reason}" for reason in one.failing)
+    if one.proposal is not None:
+        yield f"  as vpatch bump proposes: {one.proposal}"
+    if not one.laid.open_parts:
+        yield "  no conflict is left: read what git diff --cached shows there"
+    yield from (f"  conflict  {place.where}" for place in one.laid.places)
+    yield from (f"  not laid in  {reason}" for reason in one.laid.aside)
+    if one.laid.aside:
+        yield f"  the whole change on {one.release} is in {CARRIED_DIFF} there"

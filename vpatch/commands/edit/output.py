@@ -9,6 +9,33 @@ from vpatch.console.document import OutputModel
 from vpatch.planning.state import State
 
 
+class ConflictPlaceOutput(OutputModel):
+    """A conflict in the checkout."""
+
+    path: str
+    line: int
+    """The line at which it begins, from 1."""
+
+
+class CarriedPatchOutput(OutputModel):
+    """How a patch that does not fit the release was laid into it."""
+
+    release: str
+    """The release that the patch fits, whose change this is."""
+    variant: str | None
+    """The variant that fits there."""
+    total: int
+    """How many edits that has."""
+    failing: list[str]
+    """Sentences for people: the edits that do not find their places, and why."""
+    proposal: str | None
+    """A sentence for people: what `vpatch bump` proposes, if the change was laid in by that."""
+    conflicts: list[ConflictPlaceOutput]
+    """What somebody has to solve."""
+    aside: list[str]
+    """Sentences for people: parts of the change that have no place in the release."""
+
+
 class EditOutput(OutputModel):
     """The result of `vpatch edit`."""
 
@@ -23,6 +50,8 @@ class EditOutput(OutputModel):
     """The patches below it in the checkout."""
     later: list[str]
     """The patches of the series that are not in the checkout."""
+    carried: CarriedPatchOutput | None
+    """Null unless the patch does not fit the release, and the checkout is new."""
 
 
 class StateChangeOutput(OutputModel):
@@ -45,6 +74,8 @@ class RefreshOutput(OutputModel):
     """The release that the patch was edited on."""
     written: bool
     """False if the patch says what the work tree says already."""
+    variant: str | None
+    """The variant that is new; null if there is none."""
     diff: str
     """What changes in patch.yaml and in the files beside it."""
     same: int

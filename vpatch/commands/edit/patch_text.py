@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -42,8 +43,8 @@ class ListedEdit:
 
 
 @dataclass(frozen=True)
-class _EditLines:
-    """The lines of an edit: its comments from `top` on, itself from `first` to `end`."""
+class ItemLines:
+    """The lines of an item: its comments from `top` on, itself from `first` to `end`."""
 
     top: int
     first: int
@@ -65,6 +66,13 @@ def edits_at(text: str, location: Location) -> list[Declared]:
     return edits
 
 
+def digest_of_edits(text: str) -> str:
+    """A digest of what a patch.yaml says of edits and variants."""
+    document = read(text)
+    declared = {key: document.get(key) for key in ("edits", "variants")}
+    return hashlib.sha256(json.dumps(declared, sort_keys=True).encode()).hexdigest()
+
+
 def with_list(text: str, location: Location, edits: Sequence[ListedEdit], where: str) -> str:
     """Replace a list of edits by another one, which has the old ones in their order.
 
@@ -72,7 +80,7 @@ def with_list(text: str, location: Location, edits: Sequence[ListedEdit], where:
         UsageError: the edits are not a list with lines of its own.
     """
     lines = text.splitlines(keepends=True)
-    items = _items(text, location, where)
+    items = items_of(text, location, where)
     before = edits_at(text, location)
     new: list[str] = []
     for one in edits:
@@ -100,19 +108,25 @@ def with_list(text: str, location: Location, edits: Sequence[ListedEdit], where:
     for step in location[:-1]:
         parent = parent[step]
     parent[location[-1]] = [one.declared for one in edits]
-    if _same(changed) != wanted:
+    if read_or_none(changed) != wanted:
         raise _not_lines(where)
     return changed
 
 
-def _same(text: str) -> Any:
+def read_or_none(text: str) -> Any:
+    """The document as plain values; None if it is not YAML."""
     try:
         return read(text)
     except YAMLError:
         return None
 
 
-def _items(text: str, location: Location, where: str) -> list[_EditLines]:
+def items_of(text: str, location: Location, where: str) -> list[ItemLines]:
+    """The lines of each item of a list.
+
+    Raises:
+        UsageError: the items have no lines of their own.
+    """
     document = YAML(typ="rt", pure=True).load(text)
     node: Any = document
     for step in location:
@@ -121,7 +135,7 @@ def _items(text: str, location: Location, where: str) -> list[_EditLines]:
     if not isinstance(node, CommentedSeq) or node.fa.flow_style() or not len(node):
         raise _not_lines(where)
     starts = sorted({line for line in _line_numbers(document) if 0 <= line < len(lines)})
-    items: list[_EditLines] = []
+    items: list[ItemLines] = []
     previous = node.lc.item(0)[0] - 1
     for number in range(len(node)):
         first = node.lc.item(number)[0]
@@ -137,7 +151,7 @@ def _items(text: str, location: Location, where: str) -> list[_EditLines]:
         floor = previous if number else first - _comments_above(lines, first, column)
         while top > max(floor, 0) and _looks_like_comment(lines[top - 1]):
             top -= 1
-        items.append(_EditLines(top, first, end, column))
+        items.append(ItemLines(top, first, end, column))
         previous = end
     return items
 
@@ -170,8 +184,8 @@ def _is_comment(lines: Sequence[str], number: int) -> bool:
     """Whether a line is blank or a comment: without it, the file says the same."""
     if not _looks_like_comment(lines[number]):
         return False
-    whole = _same("".join(lines))
-    return bool(_same("".join([*lines[:number], *lines[number + 1 :]])) == whole)
+    whole = read_or_none("".join(lines))
+    return bool(read_or_none("".join([*lines[:number], *lines[number + 1 :]])) == whole)
 
 
 def _changed_lines(lines: list[str], before: Declared, after: Declared, column: int) -> list[str]:
@@ -183,7 +197,7 @@ def _changed_lines(lines: list[str], before: Declared, after: Declared, column: 
 
 
 def _one_edit(lines: Sequence[str]) -> Any:
-    document = _same("".join(lines))
+    document = read_or_none("".join(lines))
     return document[0] if isinstance(document, list) and len(document) == 1 else None
 
 
@@ -282,7 +296,7 @@ def with_texts(text: str, keys: Collection[str], pieces: Mapping[str, str]) -> s
                 if old.strip():
                     lines[number] = lines[number].replace(old, new)
     changed = "".join(lines)
-    return text if _same(changed) is None else changed
+    return text if read_or_none(changed) is None else changed
 
 
 def _not_lines(where: str) -> UnwritableEditsError:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
@@ -16,8 +16,26 @@ if TYPE_CHECKING:
     from vpatch.workspace.context import Context
 
 _RECORD = Path(".git", "vpatch-edit.json")
+# The whole change of a patch that is carried over, as it is in the release that it fits.
+CARRIED_DIFF = Path(".git", "vpatch-carried.diff")
 _PREFIX = "edit-"
 _Commit = Annotated[str, Field(pattern=r"\A[0-9a-f]{40}\z")]
+
+
+class CarriedRecord(BaseModel):
+    """What a patch that does not fit a release is carried over from.
+
+    Attributes:
+        release: the version of the release that it fits.
+        edits: a digest of its edits and variants.
+        start: the edits that a new variant begins with.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    release: str
+    edits: str
+    start: tuple[dict[str, Any], ...]
 
 
 class EditRecord(BaseModel):
@@ -30,6 +48,7 @@ class EditRecord(BaseModel):
         patched: a commit with the change, as it was when the checkout was made.
         earlier: the patches below, in order, with their digests.
         later: those of the series that come behind the patch.
+        carried: where the change comes from, if the patch does not fit the tree.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -43,6 +62,7 @@ class EditRecord(BaseModel):
     earlier: dict[str, str]
     later: tuple[str, ...]
     recipe: str | None
+    carried: CarriedRecord | None = None
 
     def write(self, folder: Path) -> None:
         text = self.model_dump_json(indent=2) + "\n"

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from vpatch.commands.edit.refresh import RefreshedPatch, RefreshRequest, refresh_patch
+from vpatch.commands.edit.refresh import refresh_patch
+from vpatch.commands.edit.refresh_result import RefreshedPatch, RefreshRequest
 from vpatch.console.completion import PATCH_ID
 from vpatch.console.options import json_option, library_options
 from vpatch.console.output import echo_code, style
@@ -70,6 +71,11 @@ def _lines(result: RefreshedPatch) -> Iterator[str]:
     name = style(result.id, bold=True)
     if not result.written:
         yield f"{name}  says what the work tree says already; nothing was written"
+    elif result.variant is not None:
+        yield (
+            f"{name}  gives the bytes of the work tree on {result.version} by a new variant, "
+            f"{result.variant!r}; what it says for other releases stays"
+        )
     else:
         yield (
             f"{name}  gives the bytes of the work tree on {result.version}; "

@@ -88,6 +88,28 @@ def states_on(
     return changes
 
 
+def spoiled_on(
+    context: Context, old: Sequence[Patch], new: Patch, name: str, versions: Sequence[str]
+) -> list[str]:
+    """The releases in which a patch had a state, and has another one or makes something else now.
+
+    The arguments are those of `states_on`.
+    """
+    spoiled: list[str] = []
+    task = context.progress.start("Comparing releases", total=len(versions), unit="release")
+    for version in versions:
+        with context.tree(PypiSpec(name, version)) as tree:
+            before = _last(context, old, tree)
+            if not before.state.stops:
+                after = _last(context, [*old[:-1], new], tree)
+                if (after.state, after.changes) != (before.state, before.changes):
+                    spoiled.append(version)
+        task.advance(1)
+    context.answers.save()
+    task.done()
+    return spoiled
+
+
 def _last(context: Context, patches: Sequence[Patch], tree: Tree) -> Decision:
     decisions = plan(
         patches, tree, findings_for="none", answers=context.answers, shapes=False

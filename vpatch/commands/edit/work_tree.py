@@ -8,11 +8,21 @@ from typing import TYPE_CHECKING, Literal
 
 from vpatch.checkout.lockfile import LockedPin
 from vpatch.checkout.transaction import CheckoutTransaction, WrongTargetError
-from vpatch.commands.edit.record import EditRecord, find_edit, place_of, read_record
+from vpatch.commands.edit.carry import CarriedPatch, carried, may_be_carried
+from vpatch.commands.edit.patch_text import digest_of_edits
+from vpatch.commands.edit.record import (
+    CARRIED_DIFF,
+    CarriedRecord,
+    EditRecord,
+    find_edit,
+    place_of,
+    read_record,
+)
 from vpatch.commands.edit.series import Series, planned_series, selected
 from vpatch.errors import UsageError
 from vpatch.git import checkout as git
 from vpatch.git.checkout import NewCommit
+from vpatch.library.patch import DECLARATION
 from vpatch.planning.state import State
 from vpatch.util.directories import remove
 from vpatch.util.scratch import staging_folder
@@ -20,8 +30,10 @@ from vpatch.util.uninterrupted import uninterrupted
 from vpatch.workspace.checkout import hide_from_git, real_folder
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
 
+    from vpatch.library.patch import Patch
     from vpatch.planning.state import Decision
     from vpatch.workspace.context import Context
 
@@ -30,12 +42,16 @@ _OCCUPIED = {errno.ENOTEMPTY, errno.EEXIST, errno.ENOTDIR}
 
 @dataclass(frozen=True)
 class OpenedEdit:
-    """A checkout to edit a patch in. `later` are those of the series that are not in it."""
+    """A checkout to edit a patch in. `later` are those of the series that are not in it.
+
+    `carried` is how a patch that does not fit was laid in.
+    """
 
     folder: Path
     record: EditRecord
     outcome: Literal["created", "unchanged"]
     files: tuple[str, ...]
+    carried: CarriedPatch | None = None
 
     @property
     def later(self) -> tuple[str, ...]:
@@ -60,11 +76,10 @@ def open_edit(
         if checkout is None:
             hide_from_git(context.checkouts)
         series = planned_series(context, selection.patches, patch_id, tree)
-        decision = series.decision
-        _refuse_not_needed(context, decision, tree.pin.label)
+        opening = _opening(context, selection.patches, series)
         with CheckoutTransaction(target, tree, context.progress) as transaction:
-            record = _write(context, transaction, series, selection.recipe)
-    return OpenedEdit(target, record, "created", tuple(sorted(decision.changes)))
+            record = _write(context, transaction, series, selection.recipe, opening)
+    return OpenedEdit(target, record, "created", tuple(sorted(opening.files)), opening.carried)
 
 
 def abort_edit(context: Context, patch_id: str | None, checkout: Path | None) -> tuple[str, Path]:
@@ -126,9 +141,28 @@ def _other_patch(target: Path, record: EditRecord | None) -> UsageError:
     )
 
 
-def _refuse_not_needed(context: Context, decision: Decision, label: str) -> None:
+@dataclass(frozen=True)
+class _Opening:
+    """What the work tree has of the patch."""
+
+    files: Mapping[str, bytes]
+    carried: CarriedPatch | None
+
+
+def _opening(context: Context, patches: Sequence[Patch], series: Series) -> _Opening:
+    decision = series.decision
     if decision.state is State.NEEDED:
-        return
+        files = {path: change.after for path, change in decision.changes.items()}
+        return _Opening(files, None)
+    if not may_be_carried(decision, series.tree.pin):
+        _refuse_not_needed(context, decision, series.tree.pin.label)
+    if series.patch.codemods:
+        context.require_trust([series.patch])
+    carried_patch = carried(context, patches, series)
+    return _Opening(carried_patch.laid.files, carried_patch)
+
+
+def _refuse_not_needed(context: Context, decision: Decision, label: str) -> None:
     if decision.state is State.UNTRUSTED:
         context.require_trust([decision.patch])
     raise UsageError(
@@ -139,16 +173,16 @@ def _refuse_not_needed(context: Context, decision: Decision, label: str) -> None
 
 
 def _write(
-    context: Context, transaction: CheckoutTransaction, series: Series, recipe: str | None
+    context: Context,
+    transaction: CheckoutTransaction,
+    series: Series,
+    recipe: str | None,
+    opening: _Opening,
 ) -> EditRecord:
-    decision = series.decision
     with transaction.writing():
         task = context.progress.start(f"Writing {transaction.target}")
         folder, base = transaction.repository()
-        change = NewCommit(
-            f"{series.patch.id}: as it was before the edit",
-            {path: change.after for path, change in decision.changes.items()},
-        )
+        change = NewCommit(f"{series.patch.id}: as it was before the edit", dict(opening.files))
         commits = git.add_commits(folder, base, [*series.commits_below, change])
         below = commits[-2] if len(commits) > 1 else base
         git.check_out(folder, git.PATCHED_BRANCH)
@@ -162,8 +196,11 @@ def _write(
             earlier={one.id: one.digest for one in series.earlier},
             later=tuple(one.id for one in series.later),
             recipe=recipe,
+            carried=_carried_record(series, opening.carried),
         )
         record.write(folder)
+        if opening.carried is not None:
+            (folder / CARRIED_DIFF).write_bytes(opening.carried.diff)
         with uninterrupted():
             try:
                 transaction.put_into_empty()
@@ -173,3 +210,10 @@ def _write(
                 raise
         task.done()
     return record
+
+
+def _carried_record(series: Series, one: CarriedPatch | None) -> CarriedRecord | None:
+    if one is None:
+        return None
+    text = (series.patch.folder / DECLARATION).read_bytes().decode()
+    return CarriedRecord(release=one.release, edits=digest_of_edits(text), start=one.start)

@@ -16,6 +16,7 @@ from vpatch.declare.edits import Edit
 from vpatch.errors import VpatchError
 from vpatch.planning.editing import run_edit
 from vpatch.trust.decision import EVERYTHING
+from vpatch.util.validation import first_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -94,6 +95,21 @@ class Workbench:
             if not todo:
                 idle.add(number)
         return Outcome(tuple(views), frozenset(idle))
+
+    def step(self, edit: Declared, files: Mapping[str, bytes], view: View) -> View | str:
+        """The view after one edit; or why it does not find its places there."""
+        try:
+            (parts,) = self.bound([edit], files)
+            for part in parts:
+                result = run_edit(part, view)
+                if result.mismatch is not None:
+                    return f"{part.name}: {result.mismatch}"
+                view = result.view
+        except VpatchError as error:
+            return error.what
+        except ValidationError as error:
+            return first_of(error)
+        return view
 
     def _wrong_one(self, edits: Sequence[Declared], files: Mapping[str, bytes]) -> int:
         for number, edit in enumerate(edits):

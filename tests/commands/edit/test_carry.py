@@ -1,0 +1,280 @@
+"""`vpatch edit ID --vllm NEW` where the patch does not fit: its change is laid in."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+
+from tests.index_server import sdist
+from tests.projects import ENGINE, FILES, LLAMA, VERSION, archive, git, snapshot
+from tests.waiting import LIMIT
+
+NEW = "0.51.0"
+BOTH = """\
+# Ours since May.
+id: both
+title: "[Bugfix] Both"
+why: it is too fast
+symptoms: [too fast]
+needed-in: {vllm: ">=0.50.0"}
+concerns: {text: "def start"}
+edits:
+  # The mode of the engine.
+  - find: launch($config, mode="fast")  # upstream's
+    rewrite: launch($config, mode="slow")
+  - find: self.proj = Linear(4, 4)
+    rewrite: self.proj = Linear(4, 16)
+
+remove-when: never
+"""
+START = FILES[ENGINE].decode()
+# Upstream changed the line that the patch changes.
+DIFFERS = START.replace('mode="fast"', 'mode="faster"')
+
+
+@pytest.fixture
+def both(empty):
+    folder = empty.patches / "both"
+    folder.mkdir(parents=True)
+    (folder / "patch.yaml").write_text(BOTH)
+    return empty
+
+
+def released(project, engine, llama=None, version=NEW):
+    files = {ENGINE: engine.encode()} | ({LLAMA: llama.encode()} if llama else {})
+    project.index.add(version, archive(version, files))
+
+
+def edit(project, *args, **options):
+    return project.run("edit", "both", "--vllm", NEW, *args, **options)
+
+
+def tree(project):
+    return project.folder / ".vpatch" / "edit-both"
+
+
+def yaml(project):
+    return (project.patches / "both" / "patch.yaml").read_text()
+
+
+def applied(project, version, *args, code=0):
+    out = f"out-{version}"
+    project.run("apply", "--vllm", version, "--patch", "both", "--checkout", out, *args, code=code)
+    return {path: (project.folder / out / path).read_text() for path in (ENGINE, LLAMA)}
+
+
+def test_what_is_left_has_conflict_markers(both):
+    released(both, DIFFERS)
+    run = edit(both)
+    assert "the patch does not fit it: this is its change on 0.50.0, laid in" in run.out
+    assert "1 of 2 edits find their places; these do not:" in run.out
+    assert 'rewrite launch($config, mode="fast"): expected 1, found 0' in run.out
+    assert f"conflict  {ENGINE}:2" in run.out
+    text = (tree(both) / ENGINE).read_text()
+    assert text == (
+        "def start(config):\n"
+        "<<<<<<< vllm-0.51.0\n"
+        '    return launch(config, mode="faster")\n'
+        "||||||| vllm 0.50.0\n"
+        '    return launch(config, mode="fast")\n'
+        "=======\n"
+        '    return launch(config, mode="slow")\n'
+        ">>>>>>> both on 0.50.0\n"
+    )
+    assert "Linear(4, 16)" in (tree(both) / LLAMA).read_text()
+    assert git(tree(both), "diff", "--cached", "--name-only").split() == [ENGINE, LLAMA]
+
+
+def test_refresh_refuses_what_nobody_solved(both):
+    released(both, DIFFERS)
+    edit(both)
+    before = snapshot(both.patches)
+    run = both.run("refresh", "both", code=2)
+    assert run.codes == ("edit.conflict-markers",)
+    assert f"{ENGINE}:2, {ENGINE}:4, {ENGINE}:6" in run.errors
+    # One marker that is left over is enough.
+    (tree(both) / ENGINE).write_text(START.replace("fast", "slow") + "\n>>>>>>> both on 0.50.0\n")
+    assert both.run("refresh", "both", code=2).codes == ("edit.conflict-markers",)
+    assert snapshot(both.patches) == before
+
+
+def test_what_was_solved_becomes_a_variant(both):
+    released(both, DIFFERS)
+    edit(both)
+    (tree(both) / ENGINE).write_text(START.replace("fast", "slowest"))
+    run = both.run("refresh", "both")
+    assert "by a new variant, 'from 0.51.0'" in run.out
+    assert yaml(both) == BOTH.partition("edits:")[0] + (
+        "variants:\n"
+        "  - name: up to 0.50.0\n"
+        "    edits:\n"
+        "      # The mode of the engine.\n"
+        '      - find: launch($config, mode="fast")  # upstream\'s\n'
+        '        rewrite: launch($config, mode="slow")\n'
+        "      - find: self.proj = Linear(4, 4)\n"
+        "        rewrite: self.proj = Linear(4, 16)\n"
+        "  - name: from 0.51.0\n"
+        "    edits:\n" + yaml(both).partition("  - name: from 0.51.0\n    edits:\n")[2]
+    )
+    assert 'mode="slow"' in applied(both, VERSION)[ENGINE]
+    new = applied(both, NEW)
+    assert 'mode="slowest"' in new[ENGINE]
+    assert "Linear(4, 16)" in new[LLAMA]
+    assert not tree(both).exists()
+    assert "- find: self.proj = Linear(4, 4)" in yaml(both).partition("from 0.51.0")[2]
+
+
+def test_one_more_variant_joins_those_that_are_there(both):
+    newest = "0.52.0"
+    released(both, DIFFERS)
+    released(both, START.replace("fast", "brisk"), version=newest)
+    edit(both)
+    (tree(both) / ENGINE).write_text(START.replace("fast", "slowest"))
+    both.run("refresh", "both")
+    before = yaml(both)
+    run = both.run("edit", "both", "--vllm", newest)
+    assert f"its change on {NEW}, laid in" in run.out
+    (tree(both) / ENGINE).write_text(START.replace("fast", "calm"))
+    both.run("refresh", "both")
+    assert yaml(both).startswith(before.partition("\nremove-when")[0].rstrip("\n"))
+    assert "  - name: from 0.52.0\n" in yaml(both)
+    assert 'mode="slowest"' in applied(both, NEW)[ENGINE]
+    assert 'mode="calm"' in applied(both, newest)[ENGINE]
+
+
+THREE = """\
+def start(config):
+    first = launch(config, mode="fast")
+    second = launch(config)
+    third = launch(config)
+"""
+FOUND_BY_THREE = """\
+  - find: |
+      first = launch($config, mode="fast")
+      second = launch($config)
+      third = launch($config)
+    rewrite: |
+      first = launch($config, mode="slow")
+      second = launch($config)
+      third = launch($config)
+"""
+
+
+def test_what_three_sides_can_do_leaves_nothing_to_solve(both):
+    """The edit needs three lines in a row, and upstream put one between the last two."""
+    head, tail = BOTH.split("  # The mode of the engine.")
+    rest = tail[tail.index("  - find: self.proj") :]
+    (both.patches / "both" / "patch.yaml").write_text(head + FOUND_BY_THREE + rest)
+    released(both, THREE, version=VERSION)
+    newer = THREE.replace("    third", "    check(config)\n    third")
+    released(both, newer)
+    run = edit(both)
+    assert "no conflict is left" in run.out
+    assert (tree(both) / ENGINE).read_text() == newer.replace("fast", "slow")
+    both.run("refresh", "both")
+    assert applied(both, NEW)[ENGINE] == newer.replace("fast", "slow")
+    assert applied(both, VERSION)[ENGINE] == THREE.replace("fast", "slow")
+
+
+def test_a_variant_that_would_change_another_release_gets_a_condition(both):
+    """The new edit fits the old release as well, where it makes something else."""
+    released(both, DIFFERS, FILES[LLAMA].decode().replace("Linear(4, 8)", "Linear(4, 9)"))
+    edit(both)
+    (tree(both) / ENGINE).write_text(DIFFERS)
+    text = (tree(both) / LLAMA).read_text()
+    (tree(both) / LLAMA).write_text(text.replace("Linear(4, 16)", "Linear(4, 32)"))
+    both.run("refresh", "both")
+    assert "Linear(4, 16)" in applied(both, VERSION)[LLAMA]
+    assert "Linear(4, 32)" in applied(both, NEW)[LLAMA]
+    assert "    when: {" in yaml(both)
+
+
+def test_a_moved_file_is_followed(both):
+    files = dict(FILES)
+    files["vllm/core/engine.py"] = files.pop(ENGINE)
+    text = BOTH.replace("    rewrite: launch", f"    files: {ENGINE}\n    rewrite: launch")
+    (both.patches / "both" / "patch.yaml").write_text(text)
+    both.index.add(NEW, sdist(NEW, files))
+    run = edit(both)
+    assert "as vpatch bump proposes: upstream moved code" in run.out
+    both.run("refresh", "both")
+    out = both.folder / "out"
+    both.run("apply", "--vllm", NEW, "--patch", "both", "--checkout", "out")
+    assert 'mode="slow"' in (out / "vllm/core/engine.py").read_text()
+    assert 'mode="slow"' in applied(both, VERSION)[ENGINE]
+
+
+def test_code_without_a_place_is_named(both):
+    released(both, "def start(config):\n    return run(config)\n")
+    both.index.add(NEW, archive(NEW, {ENGINE: b"def start(): ...\n", LLAMA: b"class Other: ...\n"}))
+    run = edit(both)
+    assert "0 of 2 edits find their places" in run.out
+    document = edit(both, "--checkout", "other", "--json").json
+    assert document["carried"]["release"] == VERSION
+    assert document["carried"]["total"] == 2
+    assert {one["path"] for one in document["carried"]["conflicts"]} == {ENGINE, LLAMA}
+
+
+def test_a_patch_that_fits_nowhere_is_refused(both):
+    released(both, DIFFERS)
+    (both.patches / "both" / "patch.yaml").write_text(BOTH.replace('"fast"', '"none"'))
+    run = edit(both, code=2)
+    assert run.codes == ("edit.not-needed",)
+    assert "it fits no other release" in run.errors
+    assert not tree(both).exists()
+
+
+def test_edits_that_somebody_changed_meanwhile_are_not_overlooked(both):
+    released(both, DIFFERS)
+    edit(both)
+    (tree(both) / ENGINE).write_text(START.replace("fast", "slowest"))
+    (both.patches / "both" / "patch.yaml").write_text(BOTH.replace("16", "17"))
+    assert both.run("refresh", "both", code=2).codes == ("edit.patch-changed",)
+    # What only describes the patch may change.
+    (both.patches / "both" / "patch.yaml").write_text(BOTH.replace("too fast", "much too fast"))
+    both.run("refresh", "both")
+    assert "much too fast" in yaml(both)
+
+
+def test_a_file_beside_the_patch_stays_for_the_other_variants(both):
+    folder = both.patches / "both"
+    (folder / "more.py").write_text("SLOW = 1\n")
+    (folder / "patch.yaml").write_text(
+        BOTH.replace(
+            "\nremove-when", "  - add-file: vllm/more.py\n    from: more.py\n\nremove-when"
+        )
+    )
+    released(both, DIFFERS)
+    edit(both)
+    (tree(both) / ENGINE).write_text(START.replace("fast", "slowest"))
+    (tree(both) / "vllm" / "more.py").write_text("SLOW = 2\n")
+    both.run("refresh", "both")
+    assert (folder / "more.py").read_text() == "SLOW = 1\n"
+    for version, number in ((VERSION, 1), (NEW, 2)):
+        applied(both, version)
+        text = (both.folder / f"out-{version}" / "vllm" / "more.py").read_text()
+        assert text == f"SLOW = {number}\n"
+
+
+@pytest.mark.slow
+def test_a_kill_leaves_the_old_or_the_new(both):
+    released(both, DIFFERS)
+    edit(both)
+    (tree(both) / ENGINE).write_text(START.replace("fast", "slower"))
+    driver = [sys.executable, "-m", "tests.commands.edit.kill_driver", both.folder]
+    run = subprocess.run(
+        [*map(str, driver), "refresh", "both"],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=20 * LIMIT,
+        env=os.environ | both.env,
+    )
+    assert run.returncode == 0, run.stderr + run.stdout
+    seen = json.loads(run.stdout.splitlines()[-1])
+    assert seen["old"] > 0
+    assert seen["new"] > 0

@@ -1,0 +1,227 @@
+"""A patch that does not fit a release, laid into it as far as it goes."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from packaging.version import Version
+
+from vpatch.commands.bump.changes import ReleaseSide, changed_code
+from vpatch.commands.bump.propose import with_proposal
+from vpatch.commands.bump.verdict import judge
+from vpatch.commands.edit.changed_patch import beside_of
+from vpatch.commands.edit.patch_text import Location, edits_at, read
+from vpatch.commands.edit.series import Series, planned_series, required_series
+from vpatch.commands.edit.three_sides import LaidPatch, ThreeSides
+from vpatch.commands.edit.workbench import Workbench
+from vpatch.errors import UsageError
+from vpatch.git.merge import SideLabels
+from vpatch.library.patch import DECLARATION
+from vpatch.planning.plan import plan
+from vpatch.planning.relations import claims
+from vpatch.planning.state import State
+from vpatch.planning.view import View
+from vpatch.source.spec import PypiSpec
+from vpatch.source.tree import Pin
+from vpatch.util.scratch import scratch_folder
+from vpatch.util.unified_diff import unified_diff
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from pathlib import Path
+
+    from vpatch.commands.bump.verdict import PatchProposal
+    from vpatch.deriving.candidate import Declared
+    from vpatch.library.patch import Patch
+    from vpatch.planning.state import Decision
+    from vpatch.workspace.context import Context
+
+
+@dataclass(frozen=True)
+class CarriedPatch:
+    """A patch as it is in `release`, laid into another one.
+
+    Attributes:
+        release: the version of the release that it fits.
+        variant: the variant that fits there.
+        total: how many edits that has.
+        failing: those that do not find their places in the other release, and why.
+        proposal: what `vpatch bump` proposes, in words; None if that is nothing.
+        start: the edits that a new variant begins with.
+        laid: the files of the other release with the change in them.
+        diff: the whole change in the release that it fits.
+    """
+
+    release: str
+    variant: str | None
+    total: int
+    failing: tuple[str, ...]
+    proposal: str | None
+    start: tuple[Declared, ...]
+    laid: LaidPatch
+    diff: bytes
+
+
+def may_be_carried(decision: Decision, pin: Pin) -> bool:
+    """Whether a patch that is not needed in a release may be made to fit it."""
+    if decision.state is State.ABSENT:
+        return claims(decision.patch, pin) is True
+    return decision.state in {State.CONFLICT, State.NOT_DECLARED}
+
+
+def carried(context: Context, patches: Sequence[Patch], new: Series) -> CarriedPatch:
+    """Lay a patch into the release of `new`, as it is in the nearest release that it fits.
+
+    Raises:
+        UsageError: it fits no other release.
+    """
+    with ExitStack() as stack:
+        old = _fitting(context, patches, new, stack)
+        room = stack.enter_context(scratch_folder())
+        return _carried(context, old, new, room)
+
+
+def _fitting(context: Context, patches: Sequence[Patch], new: Series, stack: ExitStack) -> Series:
+    """The series on the newest earlier release that the patch fits, or else on a later one."""
+    name = new.tree.pin.tree
+    for version in _nearest(context, new.patch, new.tree.pin):
+        with ExitStack() as opened:
+            tree = opened.enter_context(context.tree(PypiSpec(name, version)))
+            old = planned_series(context, patches, new.patch.id, tree)
+            if old.decision.state is State.NEEDED:
+                stack.enter_context(opened.pop_all())
+                return old
+    raise UsageError(
+        f"the patch {new.patch.id!r} is {new.decision.state} on {new.tree.pin.label}, and it fits "
+        f"no other release whose change could be laid in: {new.decision.reason}",
+        where=str(new.patch.folder / DECLARATION),
+        hint="name a release that the patch applies to: vpatch status shows which",
+        code="edit.not-needed",
+    )
+
+
+def _nearest(context: Context, patch: Patch, pin: Pin) -> Iterator[str]:
+    """The other releases, the nearest earlier one first; those that nobody claims only if cached.
+
+    After the earlier ones come the later ones.
+    """
+    cached = set(context.cache.versions(pin.tree))
+    known = {*cached, *(context.releases() if pin.tree == "vllm" else ())} - {pin.version}
+    versions = sorted(known, key=Version)
+    own = Version(pin.version) if pin.version else None
+    earlier = [one for one in versions if own is None or Version(one) < own]
+    for version in [*reversed(earlier), *versions[len(earlier) :]]:
+        release = Pin(pin.tree, "pypi", version, "", "", None)
+        if version in cached or claims(patch, release):
+            yield version
+
+
+def _carried(context: Context, old: Series, new: Series, room: Path) -> CarriedPatch:
+    patch, answers = new.patch, context.answers
+    location = location_of(patch, old.decision)
+    edits = edits_at((patch.folder / DECLARATION).read_bytes().decode(), location)
+    views = _Views(
+        Workbench(View(new.tree_below, answers=answers), {}, room),
+        View(old.tree_below, answers=answers),
+        View(new.tree_below, answers=answers),
+        beside_of(patch.folder),
+    )
+    both = views.of_both(edits)
+    release = old.tree.pin.version or old.tree.pin.label
+    changes = sorted(old.decision.changes.items())
+    diff = b"".join(
+        line for path, one in changes for line in unified_diff(path, one.before, one.after)
+    )
+    proposal = _proposal(context, old, new)
+    if proposal is not None:
+        start = _proposed_edits(proposal.text, location)
+        view = views.whole(start, views.new)
+        if view is not None:
+            laid = LaidPatch(dict(view.files), (), ())
+            words = proposal.said
+            return CarriedPatch(
+                release, old.decision.variant, len(edits), both.failing, words, start, laid, diff
+            )
+    labels = SideLabels(new.tree.pin.label, f"vllm {release}", f"{patch.id} on {release}")
+    theirs = views.whole(edits, views.old) or views.old
+    # An edit that finds its places may do more than three sides can. Where it leaves more to solve,
+    # three sides do without it.
+    ways = [
+        ThreeSides(base, theirs, ours, labels).lay()
+        for base, ours in ((both.old, both.new), (views.old, views.new))
+    ]
+    laid = min(ways, key=lambda one: one.open_parts)
+    return CarriedPatch(
+        release, old.decision.variant, len(edits), both.failing, None, tuple(edits), laid, diff
+    )
+
+
+@dataclass(frozen=True)
+class _InBoth:
+    """Both releases with the edits that find their places in both; `failing` are the others."""
+
+    old: View
+    new: View
+    failing: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class _Views:
+    """The two releases below the patch, and what is beside it."""
+
+    bench: Workbench
+    old: View
+    new: View
+    beside: dict[str, bytes]
+
+    def whole(self, edits: Sequence[Declared], view: View) -> View | None:
+        """A release with all edits; None if one does not find its places."""
+        for edit in edits:
+            stepped = self.bench.step(edit, self.beside, view)
+            if isinstance(stepped, str):
+                return None
+            view = stepped
+        return view
+
+    def of_both(self, edits: Sequence[Declared]) -> _InBoth:
+        old, new, failing = self.old, self.new, []
+        for edit in edits:
+            after = self.bench.step(edit, self.beside, new)
+            before = self.bench.step(edit, self.beside, old)
+            if isinstance(after, str):
+                failing.append(after)
+            elif not isinstance(before, str):
+                old, new = before, after
+        return _InBoth(old, new, tuple(failing))
+
+
+def _proposal(context: Context, old: Series, new: Series) -> PatchProposal | None:
+    """What `vpatch bump` proposes for the patch; None if nothing."""
+    sides = []
+    for one in (old, new):
+        patches = required_series(context, one.patch)
+        decisions = plan(patches, one.tree, answers=context.answers, surroundings=True).decisions
+        (decision,) = (each for each in decisions if each.patch.id == one.patch.id)
+        sides.append(ReleaseSide(decision, View(one.tree, answers=context.answers)))
+    changed = changed_code(*sides)
+    pins = old.tree.pin, new.tree.pin
+    judged = judge(sides[0].decision, sides[1].decision, pins, changed)
+    return with_proposal(context, judged, old.tree, new.tree).proposal
+
+
+def _proposed_edits(text: str, location: Location) -> tuple[Declared, ...]:
+    """The edits for the new release of a patch.yaml that bump proposes."""
+    document = read(text)
+    if location == ("edits",) and "variants" in document:
+        location = ("variants", len(document["variants"]) - 1, "edits")
+    return tuple(edits_at(text, location))
+
+
+def location_of(patch: Patch, decision: Decision) -> Location:
+    """Where patch.yaml has the edits that fit a release."""
+    names = [one.name for one in patch.declaration.variants]
+    if not names:
+        return ("edits",)
+    return ("variants", names.index(str(decision.variant)), "edits")

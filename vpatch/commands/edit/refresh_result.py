@@ -1,0 +1,62 @@
+"""What a refresh is asked for, and what it did."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from vpatch.commands.edit.states import StateChange
+
+
+@dataclass(frozen=True)
+class RefreshRequest:
+    """Which edit to end, and the releases to compare."""
+
+    patch_id: str | None
+    checkout: Path | None
+    releases: str | None
+
+
+@dataclass(frozen=True)
+class RefreshedPatch:
+    """A patch that says what the work tree says.
+
+    Attributes:
+        id: the patch.
+        folder: where it lies.
+        version: the release that it was edited on.
+        written: whether it differs from what it was.
+        variant: the name of the variant that is new; None if there is none.
+        diff: the lines of the differences of its files, in bytes.
+        same: how many of its edits stay word for word, of `total` before.
+        by_text: places that go by text, with the reasons.
+        examples: what became of examples that do not hold as they were.
+        series: the states of the series' patches on the release.
+        releases: the states of the patch on other releases.
+        checkout: the folder of the edit, where it stays; `kept_for` says why.
+    """
+
+    id: str
+    folder: Path
+    version: str
+    written: bool
+    variant: str | None
+    diff: tuple[bytes, ...]
+    same: int
+    total: int
+    by_text: tuple[str, ...]
+    examples: tuple[str, ...]
+    series: tuple[StateChange, ...]
+    releases: tuple[StateChange, ...]
+    checkout: Path | None
+    kept_for: tuple[str, ...]
+
+    @property
+    def needs_a_person(self) -> bool:
+        """Whether something stops now, or is not in the patch."""
+        worse = any(one.is_worse for one in (*self.series, *self.releases))
+        broken = any("does not hold" in note for note in self.examples)
+        return worse or broken or bool(self.kept_for)

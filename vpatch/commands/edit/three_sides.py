@@ -1,0 +1,203 @@
+"""What a patch makes of one release is laid into another one, by three sides of each file."""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import dataclass, field
+from difflib import SequenceMatcher
+from pathlib import PurePosixPath
+from typing import TYPE_CHECKING
+
+from vpatch.commands.bump.code import place_of
+from vpatch.commands.bump.successor import successor
+from vpatch.commands.edit.markers import ConflictPlace, conflict_places
+from vpatch.git.merge import MergedFile, SideLabels, merge_file
+from vpatch.planning.outline import is_python
+from vpatch.planning.references import changed_definitions
+from vpatch.planning.state import Change
+from vpatch.util.scratch import scratch_folder
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from vpatch.planning.outline import Definition
+    from vpatch.planning.view import View
+
+_FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
+# The part of the lines of a file that must be the same where only its folder is another one.
+_ALIKE = 0.5
+
+
+@dataclass(frozen=True)
+class LaidPatch:
+    """The files of the new release with the change in them.
+
+    `places` are conflicts. `aside` says which parts of the change have no place there.
+    """
+
+    files: dict[str, bytes]
+    places: tuple[ConflictPlace, ...]
+    aside: tuple[str, ...]
+
+    @property
+    def open_parts(self) -> int:
+        """How many parts somebody has to lay in."""
+        return len(self.places) + len(self.aside)
+
+
+@dataclass
+class ThreeSides:
+    """The change from `base` to `theirs`, both of the old release, goes into `ours`."""
+
+    base: View
+    theirs: View
+    ours: View
+    labels: SideLabels
+    _files: dict[str, bytes] = field(default_factory=dict)
+    _aside: list[str] = field(default_factory=list)
+
+    def lay(self) -> LaidPatch:
+        """Lay the change into the new release, file by file."""
+        self._files = dict(self.ours.files)
+        for path in sorted({*self.base.files, *self.theirs.files}):
+            theirs = self.theirs.read(path)
+            if theirs is not None and theirs != self.base.read(path):
+                self._lay_file(path, self.base.read(path), theirs)
+        files = {
+            path: text for path, text in self._files.items() if text != self.ours.pristine(path)
+        }
+        places = [
+            place for path, text in sorted(files.items()) for place in conflict_places(path, text)
+        ]
+        return LaidPatch(files, tuple(places), tuple(self._aside))
+
+    def _read(self, path: str) -> bytes | None:
+        return self._files[path] if path in self._files else self.ours.read(path)
+
+    def _lay_file(self, path: str, base: bytes | None, theirs: bytes) -> None:
+        if base is None:
+            present = self._read(path)
+            if present is None:
+                self._files[path] = theirs
+            elif present != theirs:
+                self._merge(path, present, b"", theirs)
+            return
+        target = path if self._read(path) is not None else self._moved(path, base)
+        moved = list(self._moved_functions(path, base, theirs, target))
+        rest = _without(moved, base, theirs)
+        if target is None and rest != base:
+            self._aside.append(f"{path} is gone, and nothing clearly took its place")
+        if target is not None and rest != base:
+            self._merge(target, self._read(target) or b"", base, rest)
+        for one in moved:
+            self._lay_function(one)
+
+    def _merge(self, path: str, ours: bytes, base: bytes, theirs: bytes) -> None:
+        merged = self._merged(ours, base, theirs)
+        if merged is None:
+            self._aside.append(f"{path} has no lines, and differs in both releases")
+        else:
+            self._files[path] = merged.content
+
+    def _merged(self, ours: bytes, base: bytes, theirs: bytes) -> MergedFile | None:
+        with scratch_folder() as folder:
+            return merge_file(folder, ours, base, theirs, self.labels)
+
+    def _moved(self, path: str, base: bytes) -> str | None:
+        """The only file of that name that only the new release has, if it is mostly the same."""
+        name, old = PurePosixPath(path).name, set(self.base.tree.paths())
+        fresh = [one for one in self.ours.tree.paths() if PurePosixPath(one).name == name]
+        lines = base.splitlines()
+        alike = [
+            one
+            for one in fresh
+            if one not in old and _ratio(lines, (self.ours.read(one) or b"").splitlines()) > _ALIKE
+        ]
+        return alike[0] if len(alike) == 1 else None
+
+    def _moved_functions(
+        self, path: str, base: bytes, theirs: bytes, target: str | None
+    ) -> Iterator[_MovedFunction]:
+        """The functions that the change is in, and that are elsewhere in the new release."""
+        if not is_python(path):
+            return
+        changed = changed_definitions(path, Change(base, theirs))
+        names = {one.name for one in changed if isinstance(one.node, _FUNCTIONS)}
+        before, after = (self._functions(path, text, names) for text in (base, theirs))
+        present = set()
+        if target is not None:
+            outline = self.ours.outline_of(target, self._read(target) or b"")
+            present = {one.name for one in outline}
+        for name in sorted(before.keys() & after.keys() - present):
+            heir = successor(place_of(path, base, before[name]), self.base, self.ours)
+            if heir is not None:
+                yield _MovedFunction(before[name], after[name], heir.path, heir.name, base, theirs)
+
+    def _functions(self, path: str, text: bytes, names: set[str]) -> dict[str, Definition]:
+        """The functions with some names, by name; of two with the same name, none."""
+        listed = [one for one in self.base.outline_of(path, text) if one.name in names]
+        numbers = {name: sum(one.name == name for one in listed) for name in names}
+        return {one.name: one for one in listed if numbers[one.name] == 1}
+
+    def _lay_function(self, one: _MovedFunction) -> None:
+        text = self._read(one.path) or b""
+        heirs = [d for d in self.ours.outline_of(one.path, text) if d.name == one.name]
+        if len(heirs) != 1:
+            self._aside.append(f"{one.before.name} is now {one.name} in {one.path}")
+            return
+        lines = text.splitlines(keepends=True)
+        first, last = heirs[0].first - 1, heirs[0].last
+        sides = [lines[first:last], one.lines(one.base, one.before)]
+        sides.append(one.lines(one.theirs, one.after))
+        indents = [_indent(side) for side in sides]
+        bare = [_shifted(side, -by) for side, by in zip(sides, indents, strict=True)]
+        merged = self._merged(*(b"".join(side) for side in bare))
+        if merged is None:
+            self._aside.append(f"{one.path} has no lines, and differs in both releases")
+            return
+        lines[first:last] = _shifted(merged.content.splitlines(keepends=True), indents[0])
+        self._files[one.path] = b"".join(lines)
+
+
+@dataclass(frozen=True)
+class _MovedFunction:
+    """A function that the change is in: as it was, as it is to be, and where it went."""
+
+    before: Definition
+    after: Definition
+    path: str
+    name: str
+    base: bytes
+    theirs: bytes
+
+    def lines(self, text: bytes, one: Definition) -> list[bytes]:
+        return text.splitlines(keepends=True)[one.first - 1 : one.last]
+
+
+def _without(moved: list[_MovedFunction], base: bytes, theirs: bytes) -> bytes:
+    """The change without that of functions that moved."""
+    lines = theirs.splitlines(keepends=True)
+    for one in sorted(moved, key=lambda one: one.after.first, reverse=True):
+        lines[one.after.first - 1 : one.after.last] = one.lines(base, one.before)
+    return b"".join(lines)
+
+
+def _ratio(one: list[bytes], other: list[bytes]) -> float:
+    return SequenceMatcher(None, one, other, autojunk=False).ratio()
+
+
+def _indent(lines: list[bytes]) -> int:
+    return len(lines[0]) - len(lines[0].lstrip(b" ")) if lines else 0
+
+
+def _shifted(lines: list[bytes], by: int) -> list[bytes]:
+    """Lines with more or fewer blanks before them; markers of conflicts stay at the left."""
+    if by < 0:
+        return [line.removeprefix(b" " * -by) for line in lines]
+    return [
+        line if not line.strip() or line.startswith(_MARKERS) else b" " * by + line
+        for line in lines
+    ]
+
+
+_MARKERS = (b"<<<<<<< ", b"||||||| ", b"=======\n", b">>>>>>> ")
