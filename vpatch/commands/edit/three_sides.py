@@ -8,13 +8,13 @@ from difflib import SequenceMatcher
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
-from vpatch.commands.bump.code import place_of
-from vpatch.commands.bump.successor import successor
 from vpatch.commands.edit.markers import ConflictPlace, conflict_places
 from vpatch.git.merge import MergedFile, SideLabels, merge_file
+from vpatch.planning.code_place import place_of
 from vpatch.planning.outline import is_python
 from vpatch.planning.references import changed_definitions
 from vpatch.planning.state import Change
+from vpatch.planning.successor import successor
 from vpatch.util.scratch import scratch_folder
 
 if TYPE_CHECKING:
