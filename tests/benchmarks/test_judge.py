@@ -129,3 +129,12 @@ def test_a_release_with_half_of_a_change_is_unclear(imports):
     after = AFTER.replace("join(x)", "join(x, y)")
     places = imports["places"].Places(tree_of({PATH: HEAD + AFTER}))
     assert places.situation(files(BEFORE), files(after)) == "unclear"
+
+
+def test_a_docstring_is_no_code(imports):
+    before = {PATH: b"def f(x):\n    return x\n"}
+    after = {PATH: b'def f(x):\n    """Say more."""\n    return x + 1\n'}
+    code_alone = {PATH: b"def f(x):\n    return x + 1\n"}
+    judge = imports["judge"]
+    assert judge.judged(before, after, before, code_alone) == "right"
+    assert judge.judged(before, after, before, after) == "right"

@@ -11,6 +11,7 @@ from vpatch.changes.change import FileChange
 from vpatch.commands.importing.merge import merged
 from vpatch.declare.edits import VERBS
 from vpatch.deriving.derive import NotDerivedError, derive
+from vpatch.deriving.other_releases import ByteChange, OtherFile, does_the_same
 from vpatch.deriving.strategies import STRATEGIES
 from vpatch.deriving.trial import Trial, bound_edits
 from vpatch.planning.editing import run_edit
@@ -473,3 +474,30 @@ def test_imports_become_add_import_and_give_the_bytes(old, new, imports):
     assert [edit["add-import"] for one in found for edit in one.candidate.edits] == imports
     assert [one.gives for one in found] == [None] * len(found)
     assert made(found, before) == after
+
+
+def test_a_form_that_does_the_same_in_more_releases_is_taken():
+    """The neighbour above is only at the origin; the one below is in the other release too."""
+    before = "def f(x):\n    a = g(x)\n    return a\n"
+    after = before.replace("    return a\n", "    a = h(a)\n    return a\n")
+    change = FileChange(PATH, before.encode(), after.encode())
+    (alone,) = derive(change, tree_of({PATH: before}))
+    moved = OtherFile(("0.2.0",), b"def f(x):\n    b = g(x)\n    return a\n")
+    (lasting,) = derive(change, tree_of({PATH: before}), others=[moved])
+    assert "after" in alone.candidate.edits[0]
+    assert "before" in lasting.candidate.edits[0]
+    assert lasting.forms > 1
+    assert lasting.holds_in == 1
+
+
+@pytest.mark.parametrize(
+    ("there", "made_there", "same"),
+    [
+        (b"q\na\nb\n", b"q\na\nX\nb\n", True),
+        (b"a\nq\n", b"a\nX\nq\n", True),
+        (b"q\nr\n", b"q\nX\nr\n", False),
+        (b"a\nb\n", b"a\nX\nX\nb\n", False),
+    ],
+)
+def test_the_same_words_beside_a_line_that_is_the_same(there, made_there, same):
+    assert does_the_same(ByteChange(b"a\nb\n", b"a\nX\nb\n"), ByteChange(there, made_there)) is same

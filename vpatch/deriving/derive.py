@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from vpatch.changes.time_limit import TimeOverError
 from vpatch.deriving.candidate import Candidate, Case
 from vpatch.deriving.differences import CodeDifference, differences
+from vpatch.deriving.other_releases import ByteChange, OtherFiles
 from vpatch.deriving.source_code import SourceCode, is_docstring, parsed_if_python
 from vpatch.deriving.strategies import STRATEGIES
 from vpatch.deriving.texts import texts
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from vpatch.changes.change import FileChange
+    from vpatch.deriving.other_releases import OtherFile
     from vpatch.deriving.source_code import Statement
     from vpatch.deriving.trial import Verdict
     from vpatch.source.tree import Tree
@@ -46,7 +48,8 @@ class DerivedEdit:
 
     `why` says why the edit is of text. `gives` is what it gives instead of the bytes: the code and
     comments in another layout, or the code alone. `changes_docstring` says that it changes no more.
-    `failures` are sentences about strategies that a fault of vpatch kept from it.
+    `failures` are sentences about strategies that a fault of vpatch kept from it. `forms` of the
+    edit were tried on other releases, and it does the same in `holds_in` of them.
     """
 
     path: str
@@ -56,6 +59,8 @@ class DerivedEdit:
     gives: Verdict | None = None
     changes_docstring: bool = False
     failures: tuple[str, ...] = ()
+    forms: int = 0
+    holds_in: int | None = None
 
     @property
     def kind(self) -> str:
@@ -63,17 +68,23 @@ class DerivedEdit:
 
 
 def derive(
-    change: FileChange, tree: Tree, *, exact: bool = False, text: bool = False
+    change: FileChange,
+    tree: Tree,
+    *,
+    exact: bool = False,
+    text: bool = False,
+    others: Sequence[OtherFile] = (),
 ) -> list[DerivedEdit]:
     """Find edits that make `change.after` of a file that is there.
 
-    With `exact`, none gives another layout; with `text`, none goes by meaning.
+    With `exact`, none gives another layout; with `text`, none goes by meaning. `others` are the
+    file in other releases: of several forms of an edit, the one that does the same in most.
 
     Raises:
         NotDerivedError: no edit does.
     """
     before = change.before or b""
-    trial = Trial(tree, change.path, change.after)
+    trial = Trial(tree, change.path, change.after, OtherFiles(change.path, others))
     if text:
         return _of_text(change, trial, "imported as text")
     if change.path.endswith(".py"):
@@ -149,12 +160,17 @@ def _text_for(now: list[str], lines: tuple[int, int], new: list[str], trial: Tri
     name = f"{path.rpartition('/')[2].rpartition('.')[0] or 'hunk'}-{digest}.diff"
     docstrings = _docstrings(content) if path.endswith(".py") else frozenset()
     # The text of a docstring changes as easily as a comment does: better a longer text without it.
-    for candidate in sorted(
-        texts(path, now, lines, new, name),
-        key=lambda one: _has_context(one, docstrings.difference(now[slice(*lines)])),
-    ):
-        if trial.verdict(candidate, content, wanted) == "exact":
-            return _with_glob(candidate, trial.glob_of_text(candidate))
+    exact = (
+        candidate
+        for candidate in sorted(
+            texts(path, now, lines, new, name),
+            key=lambda one: _has_context(one, docstrings.difference(now[slice(*lines)])),
+        )
+        if trial.verdict(candidate, content, wanted) == "exact"
+    )
+    best = trial.most_lasting(exact, content, wanted)
+    if best is not None:
+        return _with_glob(best, trial.glob_of_text(best))
     raise NotDerivedError(f"{path}, line {lines[0] + 1}: {_why_no_text(content, wanted)}")
 
 
@@ -198,6 +214,7 @@ def _of_python(
         wanted = "".join([*after.lines[:bottom], *before.lines[end:]]).encode()
         case = Case(trial.path, difference, before, after)
         why = why_text(difference)
+        tried = trial.others.tried
         choice = _by_meaning(case, trial, content, wanted, exact=exact)
         failures = tuple(choice.failures)
         if choice.candidate is None:
@@ -212,6 +229,8 @@ def _of_python(
                 gives=choice.gives,
                 changes_docstring=why == DOCSTRING,
                 failures=failures,
+                forms=trial.others.tried - tried,
+                holds_in=trial.others.releases if trial.others.tried else None,
             )
 
 
@@ -230,30 +249,47 @@ def _by_meaning(case: Case, trial: Trial, now: bytes, wanted: bytes, *, exact: b
     A strategy that fails is skipped.
     """
     choice = _Choice()
-    near: dict[Verdict, Candidate] = {}
+    near: dict[Verdict, list[Candidate]] = {}
+    best = trial.most_lasting(
+        _exact(case, trial, ByteChange(now, wanted), near, choice), now, wanted
+    )
+    if best is not None:
+        choice.candidate = _with_files(best, trial, now, wanted)
+        return choice
+    # Comments and blank lines alone are no change of the code that would need an edit.
+    if near and not exact and not same_code(now, wanted):
+        choice.gives = "layout" if "layout" in near else "code"
+        best = trial.most_lasting(near[choice.gives], now, wanted)
+        if best is not None:
+            choice.candidate = _with_glob(best, trial.glob, everywhere=True)
+    return choice
+
+
+def _exact(
+    case: Case,
+    trial: Trial,
+    change: ByteChange,
+    near: dict[Verdict, list[Candidate]],
+    choice: _Choice,
+) -> Iterator[Candidate]:
+    """The candidates that give the bytes; those that give the code alone go to `near`."""
     numbers = itertools.count()
     for strategy in STRATEGIES:
         try:
             for candidate in itertools.takewhile(
                 lambda _: next(numbers) < _MOST_CANDIDATES, strategy(case)
             ):
-                verdict = trial.verdict(candidate, now, wanted)
+                verdict = trial.verdict(candidate, change.now, change.wanted)
                 if verdict == "exact":
-                    choice.candidate = _with_files(candidate, trial, now, wanted)
-                    return choice
-                if verdict is not None and not exact:
-                    near.setdefault(verdict, candidate)
+                    yield candidate
+                elif verdict is not None:
+                    near.setdefault(verdict, []).append(candidate)
         except (TimeOverError, UnavailableError):
             raise
         except Exception as error:  # noqa: BLE001 - the others may still say the difference
             what = f"the strategy {strategy.__name__!r}"
             where = f"{case.path}, line {case.difference.before[0] + 1}"
             choice.failures.append(_failure(what, where, error))
-    # Comments and blank lines alone are no change of the code that would need an edit.
-    if near and not same_code(now, wanted):
-        choice.gives = "layout" if "layout" in near else "code"
-        choice.candidate = _with_glob(near[choice.gives], trial.glob, everywhere=True)
-    return choice
 
 
 def _with_files(candidate: Candidate, trial: Trial, now: bytes, wanted: bytes) -> Candidate:

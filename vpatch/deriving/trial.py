@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import itertools
 import json
 from dataclasses import dataclass
 from functools import cached_property
@@ -15,6 +16,8 @@ from vpatch.changes.time_limit import check_time
 from vpatch.codemods.bind import bind
 from vpatch.declare.edits import Edit
 from vpatch.deriving.code import comments_of
+from vpatch.deriving.defining_files import files_defining, files_with_root
+from vpatch.deriving.other_releases import ByteChange
 from vpatch.deriving.source_code import is_docstring, parsed
 from vpatch.errors import UsageError
 from vpatch.planning.editing import run_edit
@@ -24,15 +27,19 @@ from vpatch.trust.decision import NOTHING
 from vpatch.util.scratch import scratch_folder
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from vpatch.codemods.bind import BoundEdit
     from vpatch.deriving.candidate import Candidate, Declared
+    from vpatch.deriving.other_releases import OtherFiles, Survival
     from vpatch.source.tree import Tree
 
 # What a candidate gives: the bytes of the source, the same code and comments in another layout, or
 # the same code alone.
 Verdict = Literal["exact", "layout", "code"]
+_MOST_NAMESAKES = 8
+# So many forms of an edit are tried on other releases.
+_MOST_FORMS = 8
 _EDIT: TypeAdapter[Edit] = TypeAdapter(Edit)
 
 
@@ -43,6 +50,7 @@ class Trial:
     tree: Tree
     path: str
     final: bytes
+    others: OtherFiles
 
     @cached_property
     def _alone(self) -> View:
@@ -67,13 +75,7 @@ class Trial:
         It must also find its places in the final file, and leave them alone there.
         """
         check_time()
-        placed = [
-            {**edit, "files": self.path}
-            for edit in candidate.edits
-            if edit.keys().isdisjoint(("text", "diff", "add-file"))
-        ]
-        edits = placed if len(placed) == len(candidate.edits) else list(candidate.edits)
-        bound = bound_edits(edits, candidate.files)
+        bound = bound_edits(self._placed(candidate), candidate.files)
         if bound is None:
             return None
         after = _run(bound, self._alone.over({self.path: now}), self.path)
@@ -83,13 +85,64 @@ class Trial:
             return "exact"
         return likeness(after, wanted)
 
+    def most_lasting(
+        self, candidates: Iterable[Candidate], now: bytes, wanted: bytes
+    ) -> Candidate | None:
+        """The candidate that does the same in most of the other releases; the first of several.
+
+        The other releases get what it makes of them, for the next difference.
+        """
+        best: tuple[Candidate, Survival] | None = None
+        for candidate in itertools.islice(candidates, _MOST_FORMS):
+            if not self.others.files:
+                return candidate
+            bound = bound_edits(self._placed(candidate), candidate.files)
+            if bound is None:
+                continue
+            survival = self.others.survival(bound, self._alone, ByteChange(now, wanted))
+            if best is None or survival.rank > best[1].rank:
+                best = candidate, survival
+            if survival.releases == self.others.releases:
+                break
+        if best is None:
+            return None
+        self.others.files = best[1].same
+        return best[0]
+
+    def _placed(self, candidate: Candidate) -> list[Declared]:
+        """The edits on this file alone; a text of any file stays where it is."""
+        placed = [
+            {**edit, "files": self.path}
+            for edit in candidate.edits
+            if edit.keys().isdisjoint(("text", "diff", "add-file"))
+        ]
+        return placed if len(placed) == len(candidate.edits) else list(candidate.edits)
+
     def everywhere(self, candidate: Candidate, now: bytes, wanted: bytes) -> bool:
-        """Whether a candidate does the same without `files`: no other file has such a place."""
+        """Whether a candidate does the same without `files`: no other file has such a place.
+
+        A name that many files define is given up: to look at all of them takes long, and says
+        little of a later release.
+        """
+        others = self._others_defining(candidate)
+        if not others or len(others) > _MOST_NAMESAKES:
+            return not others
         bound = bound_edits(candidate.edits, candidate.files)
         if bound is None:
             return False
         after = _run(bound, self._whole.over({self.path: now}), self.path)
         return after == wanted and self._idle(bound, self._whole)
+
+    def _others_defining(self, candidate: Candidate) -> frozenset[str]:
+        """The other files that define what the edits are limited to by name."""
+        others: set[str] = set()
+        for edit in candidate.edits:
+            owner, _, name = str(edit.get("within") or edit["of"]).partition(".")
+            if "within" in edit or name:
+                others |= files_with_root(owner, self.tree)
+            else:
+                others |= files_defining(f"{owner} = ", self.tree)
+        return frozenset(others - {self.path})
 
     def _idle(self, bound: Sequence[BoundEdit], view: View) -> bool:
         """Whether the edits have nothing left to do in the final file, and say so."""

@@ -14,9 +14,10 @@ from pydantic import ValidationError
 
 from vpatch.changes.paths import glob_of, glob_of_texts
 from vpatch.codemods.pattern import parse_pattern
-from vpatch.commands.importing.concerns import files_defining, files_with_root, whole_lines
+from vpatch.commands.importing.concerns import whole_lines
 from vpatch.commands.importing.whole_statements import whole_statements
 from vpatch.declare.edits import Predicate
+from vpatch.deriving.defining_files import files_defining, files_with_root
 from vpatch.deriving.source_code import SourceCode, parsed_if_python
 from vpatch.errors import UsageError
 from vpatch.planning.editing import probe

@@ -10,6 +10,7 @@ from packaging.version import Version
 
 from vpatch.commands.importing.claims import claimed_before, claimed_range
 from vpatch.commands.importing.proof import OnRelease, on_release
+from vpatch.deriving.other_releases import OtherFile
 from vpatch.planning.state import State
 from vpatch.source.spec import PypiSpec
 
@@ -34,6 +35,23 @@ class ReleaseComparison:
     asked: tuple[str, ...] | None
     tree: Tree
     release: Tree | None
+
+    def other_files(self, paths: Sequence[str]) -> dict[str, list[OtherFile]]:
+        """What files are in the releases to compare; in one that moved a file, at its new place."""
+        contents: dict[str, dict[bytes, list[str]]] = {path: {} for path in paths}
+        for version in self._releases():
+            with self.context.tree(PypiSpec(self.tree.pin.tree, version)) as tree:
+                there = tree.paths()
+                known = frozenset(there)
+                for path in paths:
+                    name = f"/{path.rpartition('/')[2]}"
+                    same = [path] if path in known else [p for p in there if p.endswith(name)]
+                    if len(same) == 1:
+                        contents[path].setdefault(tree.read(same[0]), []).append(version)
+        return {
+            path: [OtherFile(tuple(versions), content) for content, versions in of_path.items()]
+            for path, of_path in contents.items()
+        }
 
     def rows(self, patches: Sequence[Patch], drafts: Sequence[Draft]) -> list[list[OnRelease]]:
         """What each patch means on each of the releases to compare."""

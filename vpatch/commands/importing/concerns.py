@@ -9,11 +9,12 @@ from __future__ import annotations
 import ast
 import json
 import re
-from itertools import chain
+from itertools import chain, islice
 from typing import TYPE_CHECKING
 
 from vpatch.changes.paths import glob_of, glob_of_texts
 from vpatch.declare.edits import Predicate
+from vpatch.deriving.defining_files import files_defining, files_with_root
 from vpatch.deriving.differences import differences
 from vpatch.deriving.module_names import imports_in, names_of, place_of
 from vpatch.deriving.source_code import SourceCode, parsed_if_python
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
     from vpatch.planning.view import View
     from vpatch.source.tree import Tree
 
-_DEFINES = re.compile(r"(class|def) (\w+)|(\w+) = ")
 # What begins a line that belongs to a statement above it.
 _PARTS = ("else", "elif", "except", "finally", "case", '"', "'")
 _BRACKETS = (("(", ")"), ("[", "]"), ("{", "}"))
@@ -50,21 +50,29 @@ def concerns_of(files: Sequence[FileChange], before: View, after: View) -> Decla
     tree = before.tree
     existing = [file for file in files if file.before is not None]
     changed = [(f.path, one) for f in existing for one in _changed_definitions(f)]
-    declared = (definition_predicate(path, one, tree) for path, one in changed)
-    distinct = {repr(one): one for one in declared}.values()
-    holding = [one for one in distinct if _holds_in(one, before, after)][:_MOST]
+    declared = ((path, definition_predicate(path, one, tree)) for path, one in changed)
+    distinct = {repr(one): (path, one) for path, one in declared}.values()
+    holding = list(
+        islice((one for path, one in distinct if _holds_at(path, one, before, after)), _MOST)
+    )
     if holding:
         return holding[0] if len(holding) == 1 else {"any": [*holding]}
-    same = [definition_predicate(f.path, one, tree) for f in existing for one in _stable(f)]
-    same.sort(key=_vagueness)
+    same = [(f.path, definition_predicate(f.path, d, tree)) for f in existing for d in _stable(f)]
+    same.sort(key=lambda placed: _vagueness(placed[1]))
+    stable = (one for path, one in same if _holds_at(path, one, before, after))
     lines = (line for file in existing for line in _unchanged_lines(file, tree))
-    others = chain(same, lines, _predicates_around(files, tree))
+    others = chain(stable, lines, _predicates_around(files, tree))
     return next((one for one in others if _holds_in(one, before, after)), _longest_line(tree))
 
 
 def _vagueness(declared: Declared) -> tuple[bool, bool]:
     """A name that one file alone has tells most, and a variable less than a function."""
     return "files" in declared, " = $_" in str(declared["find"])
+
+
+def _holds_at(path: str, declared: Declared, *views: View) -> bool:
+    """Whether a predicate holds by one file: a name that is common is not looked for elsewhere."""
+    return _holds_in({**declared, "files": path}, *views)
 
 
 def _holds_in(declared: Declared, *views: View) -> bool:
@@ -221,21 +229,3 @@ def definition_predicate(path: str, definition: Definition, tree: Tree) -> Decla
 def _tells(name: str) -> bool:
     """Whether few classes have a method of that name: it has several words."""
     return "_" in name.strip("_") and name[:2] != "__"
-
-
-def files_with_root(scope: str, tree: Tree) -> set[str]:
-    """The files of a tree that define the first name of a qualified one, as a class or function."""
-    name = scope.partition(".")[0]
-    return files_defining(f"class {name}", tree) | files_defining(f"def {name}", tree)
-
-
-def files_defining(pattern: str, tree: Tree) -> set[str]:
-    """The files of a tree that define what a pattern is about; none if it defines nothing."""
-    match = _DEFINES.match(pattern)
-    if match is None:
-        return set()
-    kind, name, assigned = match.groups()
-    code = rf"{assigned}\s*(?::[^=\n]*)?=(?!=)" if assigned else rf"(?:async\s+)?{kind}\s+{name}\b"
-    defines = re.compile(rf"^[ \t]*{code}".encode(), re.MULTILINE)
-    word = (name or assigned).encode()
-    return {path for path in tree.holding(word) if defines.search(tree.read(path))}

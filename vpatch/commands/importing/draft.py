@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
     from vpatch.changes.change import SourceChange
     from vpatch.deriving.candidate import Declared
+    from vpatch.deriving.other_releases import OtherFile
     from vpatch.source.tree import Tree
 
 
@@ -142,9 +143,12 @@ def draft(
     exact: bool = False,
     text: bool = False,
     merge: bool = True,
+    others: Mapping[str, Sequence[OtherFile]] | None = None,
     on_file: Callable[[str], None] = lambda _: None,
 ) -> Draft:
     """Find the edits of a change; with `text`, none by meaning. `on_file` hears of each file.
+
+    `others` are the files in other releases: of several forms, the one that lasts longest is taken.
 
     With `merge`, edits that are the same in several places become one. Changes of comments or
     docstrings alone are left out, unless there is no other change or the bytes must be `exact`: as
@@ -161,7 +165,8 @@ def draft(
             continue
         on_file(file.path)
         try:
-            derived += derive(file, tree, exact=exact, text=text)
+            elsewhere = (others or {}).get(file.path, ())
+            derived += derive(file, tree, exact=exact, text=text, others=elsewhere)
         except NotDerivedError as error:
             errors.append(_not_derived(str(error), change.where))
         except UnicodeDecodeError:

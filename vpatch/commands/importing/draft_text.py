@@ -6,13 +6,15 @@ from itertools import groupby
 from typing import TYPE_CHECKING
 
 from vpatch.console.output import style
+from vpatch.planning.state import State
 from vpatch.util.plural import counted
 from vpatch.util.versions import describe_range
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from vpatch.commands.importing.draft import Draft
+    from vpatch.commands.importing.proof import OnRelease
     from vpatch.commands.importing.request import ImportedPatch
 
 _GIVES = {
@@ -44,11 +46,24 @@ def imported_lines(one: ImportedPatch) -> Iterator[str]:
         yield f"  note  {note}"
     if one.requires:
         yield f"  requires {', '.join(one.requires)}"
+    forms = sum(edit.forms for edit in draft.derived if edit.forms > 1)
+    if forms:
+        yield f"  {forms} forms of edits were tried on the other releases"
     same = groupby(one.releases, key=lambda release: (str(release.state), release.git))
     for (state, git), group in same:
-        versions = [release.version for release in group]
-        span = describe_range(versions[0], versions[-1])
+        releases = list(group)
+        span = describe_range(releases[0].version, releases[-1].version)
         yield f"  {span:<18} {state:<11} git apply -3: {git}"
+        yield from why_git_alone(releases)
+
+
+def why_git_alone(releases: Sequence[OnRelease]) -> Iterator[str]:
+    """Why the patch is in conflict where git applies the diff; git does not check what it makes."""
+    for reason, group in groupby(releases, key=lambda release: release.reason):
+        same = list(group)
+        if same[0].state is State.CONFLICT and same[0].git == "applies":
+            span = describe_range(same[0].version, same[-1].version)
+            yield f"    in {span}: {reason.splitlines()[0]}"
 
 
 def _head(one: ImportedPatch) -> Iterator[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from difflib import SequenceMatcher
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from vpatch.deriving.source_code import parsed_if_python
@@ -20,6 +21,7 @@ _LOGGERS = re.compile(r"log(ger)?$", re.IGNORECASE)
 _VALUE = re.compile(r"%(?:\(\w+\))?[-#0 +]*[\d.*]*[a-zA-Z]|\{[^{}]*\}")
 # Shorter texts are in many logs.
 _SHORTEST = 12
+_KEPT = 64
 
 
 def messages_of(files: Sequence[FileChange]) -> list[str]:
@@ -31,9 +33,9 @@ def messages_of(files: Sequence[FileChange]) -> list[str]:
     led_to: list[str] = []
     for file in files:
         if file.before is not None and file.path.endswith(".py"):
-            lines = _changed_lines(file.before, file.after)
-            removed += _messages(file.before, lines)
-            led_to += _messages(file.before, _lines_led_to(file.before, lines))
+            texts = _before(file.before, file.after)
+            removed += texts[0]
+            led_to += texts[1]
     return list(dict.fromkeys([*removed, *led_to]))
 
 
@@ -42,10 +44,23 @@ def new_messages(files: Sequence[FileChange]) -> list[str]:
     messages: list[str] = []
     for file in files:
         if file.path.endswith(".py"):
-            before = file.before or b""
-            new = _messages(file.after, _changed_lines(file.after, before))
-            messages += [text for text in new if text.encode() not in before]
+            messages += _new(file.before or b"", file.after)
     return messages
+
+
+# A patch is written several times before it is proven.
+@lru_cache(maxsize=_KEPT)
+def _before(before: bytes, after: bytes) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """What lines that go away say, and then what the code says where changed conditions lead."""
+    lines = _changed_lines(before, after)
+    led_to = _messages(before, _lines_led_to(before, lines))
+    return tuple(_messages(before, lines)), tuple(led_to)
+
+
+@lru_cache(maxsize=_KEPT)
+def _new(before: bytes, after: bytes) -> tuple[str, ...]:
+    new = _messages(after, _changed_lines(after, before))
+    return tuple(text for text in new if text.encode() not in before)
 
 
 def _changed_lines(before: bytes, after: bytes) -> set[int]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from vpatch.commands.importing.claims import effect_by_text
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
     from vpatch.changes.change import SourceChange
     from vpatch.commands.importing.request import ImportRequest
+    from vpatch.deriving.other_releases import OtherFile
     from vpatch.library.patch import Patch
     from vpatch.source.tree import Tree
     from vpatch.workspace.context import Context
@@ -51,8 +52,12 @@ class ImportRun:
     tree: Tree
     release: Tree | None
     staging: Path
+    # The files of the changes in the releases to compare.
+    _elsewhere: dict[str, Sequence[OtherFile]] = field(default_factory=dict)
 
     def run(self, changes: Sequence[SourceChange]) -> list[ImportedPatch]:
+        paths = {f.path for change in changes for f in change.files if f.before is not None}
+        self._elsewhere.update(self._comparison.other_files(sorted(paths)))
         drafts: list[Draft] = []
         errors: list[VpatchError] = []
         count = sum(file.before is not None for change in changes for file in change.files)
@@ -66,7 +71,10 @@ class ImportRun:
             try:
                 below = self._below(changes[:number])
                 exact, text = self.request.exact, self.request.text
-                drafts.append(draft(change, below, exact=exact, text=text, on_file=begin))
+                others = self._others(changes, number)
+                drafts.append(
+                    draft(change, below, exact=exact, text=text, others=others, on_file=begin)
+                )
             except VpatchError as error:
                 errors.append(error)
         task.done()
@@ -82,6 +90,14 @@ class ImportRun:
     @property
     def _comparison(self) -> ReleaseComparison:
         return ReleaseComparison(self.context, self.releases, self.tree, self.release)
+
+    def _others(
+        self, changes: Sequence[SourceChange], number: int
+    ) -> Mapping[str, Sequence[OtherFile]]:
+        """The files of a change in other releases, but for those that earlier changes have too."""
+        earlier = {file.path for change in changes[:number] for file in change.files}
+        paths = {file.path for file in changes[number].files if file.before is not None} - earlier
+        return {path: files for path, files in self._elsewhere.items() if path in paths}
 
     def _below(self, earlier: Sequence[SourceChange]) -> Tree:
         return changed(self.tree, *earlier) if earlier else self.tree
@@ -130,7 +146,9 @@ class ImportRun:
                 if proof.failure is not None:
                     change = drafts[number].change
                     below = self._below([one.change for one in drafts[:number]])
-                    drafts[number] = draft(change, below, **plainer)
+                    changes = [one.change for one in drafts]
+                    others = self._others(changes, number)
+                    drafts[number] = draft(change, below, others=others, **plainer)
                     if "text" in plainer:
                         notes[change.id] = f"imported as text, as by meaning {proof.failure}"
             proofs = self._proofs(drafts, _chain(drafts))
@@ -182,11 +200,12 @@ class ImportRun:
         if self.request.text:
             yield replace(one, effect=by_text)
             return
-        yield draft(one.change, below, exact=self.request.exact, merge=False)
+        others = self._others([each.change for each in drafts], number)
+        yield draft(one.change, below, exact=self.request.exact, merge=False, others=others)
         # What has another layout does not have the text.
         if not one.inexact:
             yield replace(one, effect=by_text)
-        exact = draft(one.change, below, exact=True, merge=False)
+        exact = draft(one.change, below, exact=True, merge=False, others=others)
         yield exact
         yield replace(exact, effect=by_text)
 
