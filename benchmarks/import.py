@@ -2,6 +2,7 @@
 
     python benchmarks/import.py [--offline] [--json] [--only own|pairs|upstream|merged]
         [--most N] [--since VERSION]
+    python benchmarks/import.py --steps [--step A..B ...] [--sample N] [--seed N] [--minutes N]
 
 Four groups of changes are imported:
 
@@ -27,6 +28,11 @@ fails, or vpatch is wrong.
 Of `merged` it also prints the state in each release, the definitions that came out equal in the
 release before, those that are the newer release's own, and files with the same bytes. Ends with 1
 if fewer than 12 changes of at least 15 are equal.
+
+With `--steps`, each file that differs between two releases is one diff, which is imported at the
+earlier release (benchmarks/imports/steps.py). It prints how many give the code of the later
+release, how many hunks of Python became edits by meaning, and the CPU time for a hunk. Ends with 1
+where a goal is missed.
 """
 
 from __future__ import annotations
@@ -36,6 +42,7 @@ import json
 import re
 import sys
 import tempfile
+import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -45,6 +52,7 @@ from imports.merged import MERGED
 from imports.merged_rows import merged_rows, met, show_merged
 from imports.pairs import MODULE, PAIRS
 from imports.places import Places
+from imports.steps import show_steps, step_rows
 from imports.table import Row, show
 from packaging.version import Version
 from survival import TOOLS, contents, diff_of, edit_of, lay_out, run
@@ -83,6 +91,7 @@ STEPS = {
     "0.25.0": "0.25.1",
     "0.27.0": "0.27.1",
 }
+ALL_STEPS = ("0.23.0..0.24.0", "0.27.1..0.28.0", "0.30.0..0.31.0")
 _GENERATED = "vllm/_version.py"
 Files = dict[str, bytes]
 
@@ -111,7 +120,7 @@ def imported(
     folder = Path(tempfile.mkdtemp(prefix="vpatch-import-"))
     file = folder / f"{re.sub(r'[^a-z0-9]+', '-', row.name.lower()).strip('-')}.diff"
     file.write_bytes(diff_of(before, after))
-    request = ImportRequest(file, origin, kind="diff", patch_id="imported", releases="none")
+    request = ImportRequest(file, origin, kind="diff", patch_id="imported", releases="all")
     try:
         (made,) = import_patches(context, request, folder)
     except VpatchError as error:
@@ -280,6 +289,16 @@ def survey_merged(context: Context) -> tuple[list[MergedRow], list[Row]]:
     return merged_rows(context, MERGED, on_older), list(rows.values())
 
 
+def _steps(context: Context, options: argparse.Namespace) -> int:
+    steps = [tuple(step.split("..")) for step in options.step or ALL_STEPS]
+    until = time.monotonic() + 60 * options.minutes
+    rows = list(step_rows(context, steps, options.sample, options.seed, until))
+    if options.as_json:
+        print(json.dumps([row.as_json() for row in rows], indent=1))
+        return 0
+    return int(not show_steps(rows))
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--offline", action="store_true", help="use the cache alone")
@@ -289,7 +308,15 @@ def main() -> int:
     parser.add_argument(
         "--since", type=Version, default=Version("0"), help="leave out earlier patch releases"
     )
+    parser.add_argument("--steps", action="store_true", help="import whole release steps instead")
+    parser.add_argument("--step", action="append", metavar="A..B", help="a step; three by default")
+    parser.add_argument("--sample", type=int, metavar="N", help="N files of each step")
+    parser.add_argument("--seed", type=int, default=1, help="of the sample (1)")
+    parser.add_argument("--minutes", type=float, default=600.0, help="then it ends (600)")
     options = parser.parse_args()
+    if options.steps:
+        with Context(offline=options.offline) as context:
+            return _steps(context, options)
     groups = [options.only] if options.only else GROUPS
     with Context(offline=options.offline) as context:
         rows = survey(context, groups, options.most, options.since)

@@ -1,13 +1,14 @@
 """Whether a tool did right to files of another release, by the definitions of a change.
 
-A definition counts as its code: comments, layout and the order of imports do not. A change is what
-it takes out of a definition, and what it puts there. So it is known for a definition that differs
-from that of the origin as well.
+A definition counts as its code: comments, docstrings, layout and the order of imports do not. A
+change is what it takes out of a definition, and what it puts there. So it is known for a definition
+that differs from that of the origin as well.
 """
 
 from __future__ import annotations
 
 import ast
+import copy
 import re
 import warnings
 from collections import Counter
@@ -49,7 +50,18 @@ class Unit:
         return other is not None and self.lines == other.lines
 
 
+class _WithoutDocstrings(ast.NodeTransformer):
+    """Takes strings that are statements out; an import leaves their changes out, and says so."""
+
+    def visit_Expr(self, node: ast.Expr) -> ast.Expr | None:
+        is_text = isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)
+        return None if is_text else node
+
+
 def _unparsed(node: ast.AST) -> list[str]:
+    node = _WithoutDocstrings().visit(copy.deepcopy(node))
+    if node is None:
+        return []
     if isinstance(node, ast.ClassDef):  # its functions are units of their own
         node = ast.ClassDef(node.name, node.bases, node.keywords, [ast.Pass()], node.decorator_list)
     return ast.unparse(node).split("\n")

@@ -116,7 +116,7 @@ def _imported(context: Context, change: Merged, row: MergedRow) -> MergedChange 
         files = sides(change, older, newer)
     file = folder / f"{re.sub(r'[^a-z0-9]+', '-', change.name.lower()).strip('-')}.diff"
     file.write_bytes(diff_of(files.without, files.newer))
-    request = ImportRequest(file, change.new, kind="diff", patch_id="imported", releases="none")
+    request = ImportRequest(file, change.new, kind="diff", patch_id="imported", releases="all")
     try:
         (made,) = import_patches(context, request, folder)
     except VpatchError as error:
