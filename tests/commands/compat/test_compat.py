@@ -328,8 +328,18 @@ def test_a_module_that_the_build_may_make_is_not_gone(project, path, text, state
     assert state_of(project, "from vllm.grown.part import thing\n", name) == state
 
 
-def test_a_name_that_the_target_sets_on_a_module_may_be_read_before(project):
+@pytest.mark.parametrize(
+    ("text", "state"),
+    [
+        ("old = utils.MODE\nutils.MODE = 2\n", "gone"),
+        ("def f():\n    old = utils.MODE\n    utils.MODE = 2\n", "gone"),
+        ("utils.MODE = utils.MODE + 1\n", "gone"),
+        ("def f():\n    return utils.MODE\nutils.MODE = 2\n", "unknown"),
+        ("utils.MODE = 2\nold = utils.MODE\n", "unknown"),
+    ],
+)
+def test_a_name_that_the_target_sets_on_a_module_may_be_read_before(project, text, state):
     project.index.add("0.50.0", archive("0.50.0", VLLM | {UTILS: VLLM[UTILS] + b"MODE = 1\n"}))
     project.index.add("0.51.0", archive("0.51.0", VLLM))
-    text = "import vllm.utils as utils\nold = utils.MODE\nutils.MODE = 2\n"
-    assert state_of(project, text, "vllm.utils.MODE", kind="attribute") == "unknown"
+    text = f"import vllm.utils as utils\n{text}"
+    assert state_of(project, text, "vllm.utils.MODE", kind="attribute") == state

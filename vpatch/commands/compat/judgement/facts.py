@@ -92,7 +92,8 @@ def _checked(release: JudgedRelease, item: Item, fact: Fact, owner: BaseLine | N
     name = item.ref.text.rpartition(".")[2]
     if item.ref.steps:
         name = item.ref.steps[-1]
-    if name in release.own_stores and item.kind not in {"import", "subclass"}:
+    is_own = name in release.own_stores and item.ref.text not in release.read_first
+    if is_own and item.kind not in {"import", "subclass"}:
         # A module may be read before the target sets the name on it.
         is_read = item.kind == "attribute" and fact.presence == "gone"
         return Fact("unknown", "the target sets it itself") if is_read else Fact("own")

@@ -68,6 +68,7 @@ class JudgedRelease:
         self.code = Codebase([self._part, own])
         self.own_stores = surface.stores
         self.outer_stores = surface.outer_stores
+        self.read_first = surface.read_first
         self.own_operators = surface.operators
         self.parents = surface.parents
         self._patches = [item.ref for item in surface.items.values() if item.kind == "patch"]

@@ -22,7 +22,9 @@ def surface_of(target: CompatTarget, progress: Progress) -> Surface:
         is_package = path.endswith("/__init__.py") or path == "__init__.py"
         try:
             tree = parse(target.files[path])
-            Walker(surface, path, module, is_package=is_package, tree=tree).visit(tree)
+            walker = Walker(surface, path, module, is_package=is_package, tree=tree)
+            walker.visit(tree)
+            walker.note_what_is_read_first()
         except UnreadableError as error:
             surface.unread[path] = str(error)
         except RecursionError:

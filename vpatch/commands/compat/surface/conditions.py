@@ -51,6 +51,9 @@ class Collector(ast.NodeVisitor):
         self._guards: tuple[Guard, ...] = ()
         self._when: Literal["import", "call"] = "import"
         self._class = ""
+        # The first lines of a scope where a name is read, and where it is set.
+        self._reads_at: dict[tuple[NameScope, str], int] = {}
+        self._sets_at: dict[tuple[NameScope, str], int] = {}
         # The functions of the module; of those that have one name, none is sure.
         self._functions: dict[str, ast.FunctionDef | None] = {}
         for node in tree.body:

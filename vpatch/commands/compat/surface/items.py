@@ -155,7 +155,8 @@ class Surface:
 
     `places` are all places of an item. `unread` says of files why they cannot be read. `stores` are
     the names of attributes that the target sets itself, and `outer_stores` those that it sets on
-    something else than `self`. `operators` are those that it registers, and `parents` names of
+    something else than `self`. `read_first` are names that some code reads before it sets them.
+    `operators` are those that it registers, and `parents` names of
     classes that other classes of the target inherit from.
     """
 
@@ -163,6 +164,7 @@ class Surface:
     items: dict[tuple[object, ...], Item] = field(default_factory=dict)
     unread: dict[str, str] = field(default_factory=dict)
     stores: set[str] = field(default_factory=set)
+    read_first: set[str] = field(default_factory=set)
     outer_stores: set[str] = field(default_factory=set)
     operators: set[str] = field(default_factory=set)
     parents: set[str] = field(default_factory=set)

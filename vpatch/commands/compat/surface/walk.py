@@ -173,6 +173,9 @@ class Walker(Collector):
         if is_set:
             self._surface.stores.add(node.attr)
         if not ref.steps:
+            # Whatever runs of a scope, it runs in the order of the lines, the first time.
+            first = self._sets_at if is_set else self._reads_at
+            first.setdefault((self._scope, ref.text), node.lineno)
             if is_of_vllm(ref.roots[0]) and not is_set:
                 is_environment = ref.roots[0].startswith("vllm.envs.")
                 self._add("environment" if is_environment else "attribute", ref.text, node, ref)
@@ -180,6 +183,14 @@ class Walker(Collector):
             self._add("field", ref.text, node, ref)
         elif is_set and is_of_vllm(ref.roots[0]):
             self._add("field", ref.text, node, ref, mode="set")
+
+    def note_what_is_read_first(self) -> None:
+        """Tell the surface of the names that are read before the same code sets them."""
+        self._surface.read_first.update(
+            text
+            for (scope, text), line in self._reads_at.items()
+            if line <= self._sets_at.get((scope, text), 0)
+        )
 
     def _called(self, ref: Ref, node: ast.Call) -> None:
         if not ref.steps and not is_of_vllm(ref.roots[0]):
