@@ -52,3 +52,19 @@ def test_isinstance_says_what_a_value_is(project, text):
 )
 def test_elsewhere_it_says_nothing(project, text):
     assert SEEN not in names_in(project, text)
+
+
+@pytest.mark.parametrize(
+    ("heir", "is_gone"),
+    [
+        ("class Mine(Worker):\n    def seen(self):\n        pass\n", False),
+        ("class Middle(Worker):\n    pass\nclass Mine(Middle):\n    seen = 1\n", False),
+        ("class Mine(Worker):\n    def set(self):\n        self.seen = 1\n", False),
+        ("class Mine(Runner):\n    seen = 1\n", False),
+        ("class Mine:\n    seen = 1\n", True),
+        ("class Mine(Worker):\n    sight = 1\n", True),
+    ],
+)
+def test_a_name_that_the_targets_own_heir_has_is_not_gone(project, heir, is_gone):
+    text = f"    if isinstance(x, Worker):\n        return x.seen\n{heir}"
+    assert (SEEN in names_in(project, text)) is is_gone

@@ -101,6 +101,10 @@ def _checked(release: JudgedRelease, item: Item, fact: Fact, owner: BaseLine | N
         if fact.presence == "gone" and release.sets_on_module(item.ref.roots[0]):
             return Fact("unknown", "code of vLLM sets it on the module")
         return fact._replace(moved=release.moved(name)) if fact.presence == "gone" else fact
+    if name in release.heirs_members.get(owner.places[0].dotted, ()):
+        return Fact(
+            "unknown", f"a class of the target that inherits from it has {name}", of_class=True
+        )
     in_sight = any(release.mentions(place.module, name) for place in owner.places)
     may_be = any(may_have(base, name) for base in owner.outside)
     if fact.presence == "unknown" and owner.outside and not (owner.open or in_sight or may_be):

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from packaging.version import Version
 
+from vpatch.commands.compat.code.classes import line_of
 from vpatch.commands.compat.code.codebase import Codebase, IsGone, IsHere, IsModule, IsOutside
 from vpatch.commands.compat.code.methods import SelfUse, self_uses
 from vpatch.commands.compat.code.outline import Class, Function
@@ -72,6 +73,7 @@ class JudgedRelease:
         self.own_operators = surface.operators
         self.parents = surface.parents
         self._patches = [item.ref for item in surface.items.values() if item.kind == "patch"]
+        self._classes = [i.own_name for i in surface.items.values() if i.kind == "abstract"]
         self._evaluated: dict[Ref, Evaluated] = {}
 
     @property
@@ -119,6 +121,18 @@ class JudgedRelease:
             answer = self.evaluate(Ref((owner,))).answer if owner else None
             if isinstance(answer, IsHere):
                 members.setdefault(answer.place.dotted, set()).add(name)
+        return members
+
+    @cached_property
+    def heirs_members(self) -> dict[str, set[str]]:
+        """What classes of the target have that inherit from a class of vLLM, by that class."""
+        members: dict[str, set[str]] = {}
+        for name in filter(None, self._classes):
+            answer = self.code.find(name)
+            one = answer.place.binding if isinstance(answer, IsHere) else None
+            if isinstance(answer, IsHere) and isinstance(one, Class):
+                for place in line_of(self.code, answer.place).places[1:]:
+                    members.setdefault(place.dotted, set()).update(one.members, one.attributes)
         return members
 
     def is_outside(self, ref: Ref) -> bool:
