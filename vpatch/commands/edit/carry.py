@@ -12,6 +12,7 @@ from vpatch.commands.bump.changes import ReleaseSide, changed_code
 from vpatch.commands.bump.propose import with_proposal
 from vpatch.commands.bump.verdict import judge
 from vpatch.commands.edit.changed_patch import beside_of
+from vpatch.commands.edit.checks import location_at
 from vpatch.commands.edit.patch_text import Location, edits_at, read
 from vpatch.commands.edit.series import Series, planned_series, required_series
 from vpatch.commands.edit.three_sides import LaidPatch, ThreeSides
@@ -120,7 +121,7 @@ def _nearest(context: Context, patch: Patch, pin: Pin) -> Iterator[str]:
 
 def _carried(context: Context, old: Series, new: Series, room: Path) -> CarriedPatch:
     patch, answers = new.patch, context.answers
-    location = location_of(patch, old.decision)
+    location = location_at(patch, old)
     edits = edits_at((patch.folder / DECLARATION).read_bytes().decode(), location)
     views = _Views(
         Workbench(View(new.tree_below, answers=answers), {}, room),
@@ -217,11 +218,3 @@ def _proposed_edits(text: str, location: Location) -> tuple[Declared, ...]:
     if location == ("edits",) and "variants" in document:
         location = ("variants", len(document["variants"]) - 1, "edits")
     return tuple(edits_at(text, location))
-
-
-def location_of(patch: Patch, decision: Decision) -> Location:
-    """Where patch.yaml has the edits that fit a release."""
-    names = [one.name for one in patch.declaration.variants]
-    if not names:
-        return ("edits",)
-    return ("variants", names.index(str(decision.variant)), "edits")

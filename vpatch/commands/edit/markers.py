@@ -12,6 +12,8 @@ if TYPE_CHECKING:
 
 _BEGINS = (b"<" * MARKER_SIZE + b" ", b"|" * MARKER_SIZE + b" ", b">" * MARKER_SIZE + b" ")
 _BETWEEN = b"=" * MARKER_SIZE
+# What a line of a marker begins with.
+MARKERS = (*_BEGINS, _BETWEEN + b"\n")
 
 
 @dataclass(frozen=True)

@@ -96,13 +96,9 @@ class PatchSearch:
                 edits = edits_at(self._text, location)
                 outcome = bench.run(edits, beside)
                 refuse_changed_patch(self.folder, self.record, self.patch, outcome)
-                writer = PatchWriter(
-                    self.patch,
+                writer = self._writer(
                     lambda folded: with_list(self._text, location, folded.edits, self._where),
-                    below,
-                    wanted,
-                    self.staging,
-                    answers,
+                    bench,
                 )
                 ways = (writer.candidates(one) for one in foldings(bench, edits, beside))
             else:

@@ -8,7 +8,7 @@ from difflib import SequenceMatcher
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
-from vpatch.commands.edit.markers import ConflictPlace, conflict_places
+from vpatch.commands.edit.markers import MARKERS, ConflictPlace, conflict_places
 from vpatch.git.merge import MergedFile, SideLabels, merge_file
 from vpatch.planning.code_place import place_of
 from vpatch.planning.outline import is_python
@@ -195,9 +195,5 @@ def _shifted(lines: list[bytes], by: int) -> list[bytes]:
     if by < 0:
         return [line.removeprefix(b" " * -by) for line in lines]
     return [
-        line if not line.strip() or line.startswith(_MARKERS) else b" " * by + line
-        for line in lines
+        line if not line.strip() or line.startswith(MARKERS) else b" " * by + line for line in lines
     ]
-
-
-_MARKERS = (b"<<<<<<< ", b"||||||| ", b"=======\n", b">>>>>>> ")

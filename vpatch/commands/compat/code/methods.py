@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import ast
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from vpatch.commands.compat.code.attributes import methods_of, nodes_in
+from vpatch.commands.compat.code.attributes import methods_of, nodes_in, set_attributes
+
+if TYPE_CHECKING:
+    from vpatch.commands.compat.code.outline import Value
 
 
 class SelfUse(NamedTuple):
@@ -31,11 +34,13 @@ def self_uses(node: ast.ClassDef) -> dict[str, SelfUse]:
 def use_of(method: ast.FunctionDef | ast.AsyncFunctionDef) -> SelfUse:
     """Return what a method, or a function in its place, reads and sets on its first parameter."""
     arguments = [*method.args.posonlyargs, *method.args.args]
-    reads: set[str] = set()
-    sets: set[str] = set()
     if not arguments:
         return SelfUse(frozenset(), frozenset())
     me = arguments[0].arg
+    attributes: dict[str, Value] = {}
+    set_attributes(method, attributes)
+    reads: set[str] = set()
+    sets = set(attributes)
     asked: set[str] = set()
     for node in nodes_in(method.body):
         match node:
@@ -46,11 +51,6 @@ def use_of(method: ast.FunctionDef | ast.AsyncFunctionDef) -> SelfUse:
                 args=[ast.Name(id=owner), ast.Constant(value=str(name))],
             ) if owner == me:
                 asked.add(name)
-            case ast.Call(
-                func=ast.Name(id="setattr"),
-                args=[ast.Name(id=owner), ast.Constant(value=str(name)), *_],
-            ) if owner == me:
-                sets.add(name)
             case _:
                 pass
     return SelfUse(frozenset(reads - asked), frozenset(sets))

@@ -133,6 +133,11 @@ def _build_part(path: str, content: bytes) -> str:
     return json.dumps([project.get("build-system"), build], default=str)
 
 
+def module_at(path: str) -> str:
+    """Return the dotted name of the module that a file is."""
+    return path.removesuffix(".py").removesuffix(f"/{_INIT}").replace("/", ".")
+
+
 def modules_of(paths: list[str], below: str = "") -> dict[str, str]:
     """Return Python files by the names of their modules; `below` is the folder of packages."""
     modules = {}

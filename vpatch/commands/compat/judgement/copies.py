@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from vpatch.commands.compat.code.codebase import IsHere
 from vpatch.commands.compat.code.outline import Class, Function
+from vpatch.commands.compat.code.part import module_at
 from vpatch.commands.compat.judgement.facts import place_of
 from vpatch.commands.compat.surface.items import Item, Ref, Spot
 from vpatch.planning.outline import dumped
@@ -216,7 +217,7 @@ def _end(lines: Sequence[bytes], first: int, indent: int) -> int:
 
 def _name_at(release: JudgedRelease, path: str, line: int) -> str | None:
     """Return the dotted name of the function of vLLM at a line; None if it has none of its own."""
-    module = path.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
+    module = module_at(path)
     outline = release.outline(module)
     for name, one in _in_names(outline.names) if outline else ():
         if one.first <= line <= one.last:

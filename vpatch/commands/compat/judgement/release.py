@@ -7,7 +7,7 @@ import operator
 import re
 import textwrap
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from packaging.version import Version
 
@@ -15,7 +15,7 @@ from vpatch.commands.compat.code.classes import line_of
 from vpatch.commands.compat.code.codebase import Codebase, IsGone, IsHere, IsModule, IsOutside
 from vpatch.commands.compat.code.methods import SelfUse, self_uses
 from vpatch.commands.compat.code.outline import Class, Function
-from vpatch.commands.compat.code.part import BuiltModules, CodePart, release_part
+from vpatch.commands.compat.code.part import BuiltModules, CodePart, module_at, release_part
 from vpatch.commands.compat.code.read import read_outline
 from vpatch.commands.compat.judgement.callers import MethodUse, uses_in
 from vpatch.commands.compat.judgement.evaluate import evaluate
@@ -27,7 +27,7 @@ from vpatch.util.digest import digest_of
 from vpatch.util.versions import read_version
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from vpatch.commands.compat.code.codebase import DefinedPlace
     from vpatch.commands.compat.code.outline import Outline
@@ -48,9 +48,10 @@ _OPERATORS = {
 _DIGITS = 16
 # An operator's schema begins with its name: `ops.def("silu_and_mul(Tensor! out, ...`.
 _REGISTERED = re.compile(r"\b(?:def|impl)\(\s*\"(\w+)")
-_USES = "the uses of a method, form 1"
-_QUESTION = "the digest of a definition, form 1"
-_USES = "what the methods of a class read and set, form 1"
+# What is asked of the code of a release, and kept by its contents.
+_METHOD_USES = "the uses of a method, form 1"
+_BODY = "the digest of a definition, form 1"
+_SELF_USES = "what the methods of a class read and set, form 1"
 # More places than these do not say where a name went.
 _MOST_MOVES = 3
 
@@ -72,8 +73,7 @@ class JudgedRelease:
         self.read_first = surface.read_first
         self.own_operators = surface.operators
         self.parents = surface.parents
-        self._patches = [item.ref for item in surface.items.values() if item.kind == "patch"]
-        self._classes = [i.own_name for i in surface.items.values() if i.kind == "abstract"]
+        self._surface = surface
         self._evaluated: dict[Ref, Evaluated] = {}
 
     @property
@@ -97,7 +97,7 @@ class JudgedRelease:
         """Return the uses of a method of some name in a file of vLLM."""
         digest = bytes.fromhex(self._tree.records[path].sha256)
         rows = self._answers.ask(
-            _USES,
+            _METHOD_USES,
             [digest, name.encode()],
             lambda: [list(one) for one in uses_in(self._tree.package_files[path], name)],
         )
@@ -116,7 +116,8 @@ class JudgedRelease:
     def patched_members(self) -> dict[str, set[str]]:
         """The members of classes of vLLM that the target replaces, by the class."""
         members: dict[str, set[str]] = {}
-        for root in {root for ref in self._patches for root in ref.roots}:
+        patches = (item.ref for item in self._surface.items.values() if item.kind == "patch")
+        for root in {root for ref in patches for root in ref.roots}:
             owner, _, name = root.rpartition(".")
             answer = self.evaluate(Ref((owner,))).answer if owner else None
             if isinstance(answer, IsHere):
@@ -127,7 +128,8 @@ class JudgedRelease:
     def heirs_members(self) -> dict[str, set[str]]:
         """What classes of the target have that inherit from a class of vLLM, by that class."""
         members: dict[str, set[str]] = {}
-        for name in filter(None, self._classes):
+        classes = (i.own_name for i in self._surface.items.values() if i.kind == "abstract")
+        for name in filter(None, classes):
             answer = self.code.find(name)
             one = answer.place.binding if isinstance(answer, IsHere) else None
             if isinstance(answer, IsHere) and isinstance(one, Class):
@@ -159,41 +161,28 @@ class JudgedRelease:
 
     def body(self, place: DefinedPlace) -> str:
         """Return a digest of a function that is the same for every layout and docstring."""
-        path, one = self._part.path(place.module), place.binding
-        if path is None or not isinstance(one, Function):
+        if not isinstance(place.binding, Function):
             return ""
-        file = bytes.fromhex(self._tree.records[path].sha256)
-
-        def digest() -> str:
-            text = textwrap.dedent("\n".join(self.lines(place)))
-            try:
-                return digest_of(dumped(ast.parse(text)).encode())[-_DIGITS:]
-            except (SyntaxError, ValueError, RecursionError):
-                return digest_of(text.encode())[-_DIGITS:]
-
-        place_in_file = f"{one.first}-{one.last}".encode()
-        return str(self._answers.ask(_QUESTION, [file, place_in_file], digest))
+        return str(self._asked(_BODY, place, _body_digest) or "")
 
     def self_uses(self, place: DefinedPlace) -> dict[str, SelfUse]:
         """Return what each method of a class of vLLM reads and sets on `self`."""
-        path, one = self._part.path(place.module), place.binding
-        if path is None or not isinstance(one, Class):
+        if not isinstance(place.binding, Class):
             return {}
-        file = bytes.fromhex(self._tree.records[path].sha256)
-
-        def row() -> dict[str, list[list[str]]]:
-            try:
-                node = ast.parse(textwrap.dedent("\n".join(self.lines(place)))).body[0]
-            except (SyntaxError, ValueError, RecursionError):
-                return {}
-            uses = self_uses(node) if isinstance(node, ast.ClassDef) else {}
-            return {name: [sorted(use.reads), sorted(use.sets)] for name, use in uses.items()}
-
-        key = [file, f"{one.first}-{one.last}".encode()]
+        rows = self._asked(_SELF_USES, place, _self_use_rows) or {}
         return {
-            name: SelfUse(frozenset(reads), frozenset(sets))
-            for name, (reads, sets) in self._answers.ask(_USES, key, row).items()
+            name: SelfUse(frozenset(reads), frozenset(sets)) for name, (reads, sets) in rows.items()
         }
+
+    def _asked(self, question: str, place: DefinedPlace, find: Callable[[str], Any]) -> Any | None:
+        """Return what `find` says of the text of a definition; None for one that is not vLLM's."""
+        path, one = self._part.path(place.module), place.binding
+        if path is None or not isinstance(one, Function | Class):
+            return None
+        key = [bytes.fromhex(self._tree.records[path].sha256), f"{one.first}-{one.last}".encode()]
+        return self._answers.ask(
+            question, key, lambda: find(textwrap.dedent("\n".join(self.lines(place))))
+        )
 
     def mentions(self, module: str, name: str) -> bool:
         """Whether the code of a module of vLLM has a word."""
@@ -232,7 +221,7 @@ class JudgedRelease:
         """Return where vLLM defines a function or a class of this name, if that is clear."""
         places = []
         for path in self._defining(name):
-            module = path.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
+            module = module_at(path)
             outline = self._part.outline(module)
             for one in outline.names.get(name, ()) if outline else ():
                 if isinstance(one, Function | Class):
@@ -310,6 +299,22 @@ class JudgedRelease:
         if version is None:
             return None
         return bool(_OPERATORS[guard.comparison](version, Version(guard.version)))
+
+
+def _body_digest(text: str) -> str:
+    try:
+        return digest_of(dumped(ast.parse(text)).encode())[-_DIGITS:]
+    except (SyntaxError, ValueError, RecursionError):
+        return digest_of(text.encode())[-_DIGITS:]
+
+
+def _self_use_rows(text: str) -> dict[str, list[list[str]]]:
+    try:
+        node = ast.parse(text).body[0]
+    except (SyntaxError, ValueError, RecursionError):
+        return {}
+    uses = self_uses(node) if isinstance(node, ast.ClassDef) else {}
+    return {name: [sorted(use.reads), sorted(use.sets)] for name, use in uses.items()}
 
 
 def own_part(target: CompatTarget) -> CodePart:

@@ -6,6 +6,7 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from vpatch.commands.compat.code.outline import Class, Function
+from vpatch.commands.compat.code.part import module_at
 from vpatch.planning.code_place import CodePlace, alike
 from vpatch.planning.successor import CLEARER, files_like
 
@@ -46,7 +47,7 @@ def renamed(base: JudgedRelease, release: JudgedRelease, place: DefinedPlace) ->
     if len(scored) > 1 and scored[0][0] - scored[1][0] < CLEARER:
         return ""
     ratio, heir = scored[0]
-    module = heir.path.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
+    module = module_at(heir.path)
     name = f"{module}.{heir.name}"
     return f"probably {name} ({heir.where}), as {ratio:.0%} of the lines are the same"
 
@@ -58,7 +59,7 @@ def _candidates(
     counts = Counter(line.strip() for line in gone.lines)
     for path in files_like(gone, release.view):
         text = release.files[path]
-        module = path.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
+        module = module_at(path)
         # To read an outline takes long: the lines of the file tell whether it is worth it.
         shared = counts & Counter(
             line.strip().decode(errors="replace") for line in text.split(b"\n")
