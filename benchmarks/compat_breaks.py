@@ -10,7 +10,6 @@ release after it, or `look again` with the word. Ends with 1 if less than 80 % a
 from __future__ import annotations
 
 import io
-import json
 import subprocess
 import sys
 import tarfile
@@ -21,7 +20,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
-from measuring import VPATCH
+from compat_items import items_of
 
 BREAKS = Path(__file__).with_suffix(".toml")
 LEAST = 0.8
@@ -38,7 +37,7 @@ def main() -> int:
             folder = Path(temporary)
             unpack(Path(clones[name]), commit, folder)
             for (before, after), of_step in groupby(sorted(several, key=step_of), key=step_of):
-                items = items_of(folder, before, after)
+                items = items_of(str(folder), "--vllm", f"{before},{after}", "--base", before)
                 for one in of_step:
                     result = named(one, items)
                     counts[result.partition(":")[0]] += 1
@@ -62,15 +61,6 @@ def unpack(clone: Path, commit: str, folder: Path) -> None:
     data = subprocess.run(command, capture_output=True, check=True).stdout
     with tarfile.open(fileobj=io.BytesIO(data)) as archive:
         archive.extractall(folder, filter="data")
-
-
-def items_of(folder: Path, before: str, after: str) -> list[dict[str, Any]]:
-    command = [*VPATCH, "compat", str(folder), "--vllm", f"{before},{after}", "--base", before]
-    run = subprocess.run([*command, "--json"], capture_output=True, check=False)
-    if run.returncode not in {0, 1}:
-        raise SystemExit(run.stderr.decode())
-    items: list[dict[str, Any]] = json.loads(run.stdout)["result"]["items"]
-    return items
 
 
 def named(one: dict[str, str], items: list[dict[str, Any]]) -> str:

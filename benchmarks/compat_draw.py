@@ -8,14 +8,12 @@ release, and each item once. A person then compares what is printed with the cod
 
 from __future__ import annotations
 
-import json
 import random
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
-from measuring import VPATCH
+from compat_items import items_of
 
 # What part of the sample each state is. Most items hold; what says more is drawn more often.
 PARTS = {"gone": 0.35, "changed": 0.25, "look again": 0.15, "unknown": 0.1, "holds": 0.15}
@@ -26,7 +24,7 @@ _AROUND = 3
 def main(seed: int, count: int, targets: list[str]) -> int:
     verdicts: dict[str, list[tuple[str, dict[str, Any], str]]] = {state: [] for state in PARTS}
     for target in targets:
-        for item in items_of(target):
+        for item in items_of(target, "--all", "--base", BASE):
             for release, verdict in item["verdicts"].items():
                 if verdict["state"] in verdicts:
                     verdicts[verdict["state"]].append((target, item, release))
@@ -45,13 +43,6 @@ def main(seed: int, count: int, targets: list[str]) -> int:
                 number += 1
                 show(number, target, item, release)
     return 0
-
-
-def items_of(target: str) -> list[dict[str, Any]]:
-    command = [*VPATCH, "compat", target, "--all", "--base", BASE, "--json"]
-    run = subprocess.run(command, capture_output=True, check=False)
-    items: list[dict[str, Any]] = json.loads(run.stdout)["result"]["items"]
-    return items
 
 
 def show(number: int, target: str, item: dict[str, Any], release: str) -> None:

@@ -112,10 +112,12 @@ def main(release: str, folders: list[str]) -> int:
 
 def compare(release: str, folder: Path) -> int:
     """Compare what Python and vpatch say of a target; return how often they differ."""
-    items = items_of(release, folder)
+    from compat_items import items_of  # noqa: PLC0415 - not in the engine
+
+    items = items_of(str(folder), "--vllm", release, "--offline")
     paths = sorted({place["path"] for item in items for place in item["places"]})
     modules, root = modules_in(folder, paths)
-    answer = ask_engine(release, {"folder": str(root), "modules": list(modules)})
+    answer = ask_engine(__file__, release, {"folder": str(root), "modules": list(modules)})
     counts = Counter(
         [
             *(judged(release, items, *one) for one in sorted(answer["errors"].values())),
@@ -128,15 +130,6 @@ def compare(release: str, folder: Path) -> int:
     return sum(count for outcome, count in counts.items() if outcome.startswith("WRONG"))
 
 
-def items_of(release: str, folder: Path) -> list[dict[str, Any]]:
-    from measuring import VPATCH  # noqa: PLC0415 - not in the engine
-
-    command = [*VPATCH, "compat", str(folder), "--vllm", release, "--json", "--offline"]
-    run = subprocess.run(command, capture_output=True, check=False)
-    items: list[dict[str, Any]] = json.loads(run.stdout)["result"]["items"]
-    return items
-
-
 def modules_in(folder: Path, paths: list[str]) -> tuple[dict[str, str], Path]:
     """Return the paths of a target by the names of their modules, and where these begin."""
     from vpatch.commands.compat.code.part import modules_of  # noqa: PLC0415 - not in the engine
@@ -146,12 +139,13 @@ def modules_in(folder: Path, paths: list[str]) -> tuple[dict[str, str], Path]:
     return modules_of(paths, below), root
 
 
-def ask_engine(release: str, question: dict[str, Any]) -> dict[str, Any]:
+def ask_engine(script: str, release: str, question: object) -> Any:
+    """Return what a script answers in the Python of a release's CPU build."""
     from vpatch.workspace.context import Context, open_engine  # noqa: PLC0415 - not in the engine
 
     with open_engine(Context(offline=True), "cpu", release) as engine:
         run = subprocess.run(
-            [str(engine.python), __file__, ASK],
+            [str(engine.python), script, ASK],
             input=json.dumps(question),
             capture_output=True,
             text=True,
@@ -159,8 +153,7 @@ def ask_engine(release: str, question: dict[str, Any]) -> dict[str, Any]:
         )
     if "\nANSWERS" not in run.stdout:
         sys.exit(run.stderr[-3000:])
-    answer: dict[str, Any] = json.loads(run.stdout.rpartition("\nANSWERS")[2])
-    return answer
+    return json.loads(run.stdout.rpartition("\nANSWERS")[2])
 
 
 def judged(release: str, items: list[dict[str, Any]], places: list[str], text: str) -> str:

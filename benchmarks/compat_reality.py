@@ -10,7 +10,6 @@ real signature. Nothing of the target runs. It prints where the two differ.
 from __future__ import annotations
 
 import json
-import subprocess
 import sys
 from collections import Counter
 from typing import Any
@@ -120,20 +119,10 @@ def predicted(release: str, targets: list[str]) -> list[dict[str, Any]]:
 
 
 def main(release: str, targets: list[str]) -> int:
-    from vpatch.workspace.context import Context, open_engine  # noqa: PLC0415 - not in the engine
+    from compat_imports import ask_engine  # noqa: PLC0415 - not in the engine
 
     rows = predicted(release, targets)
-    with open_engine(Context(offline=True), "cpu", release) as engine:
-        run = subprocess.run(
-            [str(engine.python), __file__, ASK],
-            input=json.dumps(rows),
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-    if "\nANSWERS" not in run.stdout:
-        sys.exit(run.stderr[-3000:])
-    real = json.loads(run.stdout.rpartition("\nANSWERS")[2])
+    real = ask_engine(__file__, release, rows)
     pairs: Counter[tuple[str, str]] = Counter()
     for row, answer in zip(rows, real, strict=True):
         says = "misfit" if row["problems"] else row["presence"]
