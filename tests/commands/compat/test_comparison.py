@@ -7,6 +7,7 @@ import ast
 import pytest
 
 from tests.commands.compat.plugins import CORE, UTILS
+from tests.commands.compat.test_compat import item_of
 from vpatch.commands.compat.code.bind import function_of
 from vpatch.commands.compat.code.signature import lacking
 
@@ -91,11 +92,7 @@ def test_a_renamed_definition_is_named(judged, name, item, heir):
 @pytest.mark.parametrize("name", UNCLEAR)
 def test_what_is_not_clearly_the_successor_is_not_named(judged, name):
     document = judged(UNCLEAR[name][1:], UNCLEAR[name][:1])
-    item = next(
-        one
-        for one in document["items"]
-        if (one["kind"], one["name"]) == ("import", "vllm.utils.close")
-    )
+    item = item_of(document, "vllm.utils.close", "import")
     assert item["verdicts"]["0.51.0"]["state"] == "gone"
     assert item["verdicts"]["0.51.0"]["moved"] == ""
 
@@ -133,11 +130,7 @@ def test_a_parameter_that_an_override_lacks_breaks_only_if_vllm_may_give_it(
     judged, code, state, why
 ):
     document = judged([SLOWER, ("vllm/engine.py", None, b"def go(worker):\n    " + code + b"\n")])
-    item = next(
-        one
-        for one in document["items"]
-        if (one["kind"], one["name"]) == ("override", "my_plugin.MyWorker.step")
-    )
+    item = item_of(document, "my_plugin.MyWorker.step", "override")
     verdict = item["verdicts"]["0.51.0"]
     assert verdict["state"] == state
     assert f"yours has no parameter slow{',' if state == 'look again' else ':'}" in verdict["why"]
@@ -162,11 +155,7 @@ OTHER_NAME = (
 def test_another_name_of_a_parameter_breaks_only_who_gives_it_by_name(judged, code, state, why):
     body = (CORE, b"return self.run(batch)", b"return self.run(items)")
     changes = [OTHER_NAME, body, ("vllm/engine.py", None, b"def go(worker):\n    " + code + b"\n")]
-    verdict = next(
-        one["verdicts"]["0.51.0"]
-        for one in judged(changes)["items"]
-        if (one["kind"], one["name"]) == ("override", "my_plugin.MyWorker.step")
-    )
+    verdict = item_of(judged(changes), "my_plugin.MyWorker.step", "override")["verdicts"]["0.51.0"]
     assert verdict["state"] == state
     assert verdict["why"].startswith("yours takes batch in place of items")
     assert why in verdict["why"]

@@ -40,13 +40,21 @@ def item_of(document, name, kind=None):
     )
 
 
-def state_of(project, text, name, release="0.51.0", **more):
-    """The state of an item of a module in a release; the other one is the base."""
+def document_of(project, text):
+    """What compat says of a module in two releases; the first one is the base."""
     file = project.folder / "module.py"
     file.write_text(text)
     args = ("--vllm", "0.50.0,0.51.0", "--base", "0.50.0", "--json")
-    document = project.run("compat", file, *args, code=None).json
-    return item_of(document, name, **more)["verdicts"][release]["state"]
+    return project.run("compat", file, *args, code=None).json
+
+
+def verdict_of(project, text, name, release="0.51.0", **more):
+    """The verdict on an item of a module in a release."""
+    return item_of(document_of(project, text), name, **more)["verdicts"][release]
+
+
+def state_of(project, text, name, release="0.51.0", **more):
+    return verdict_of(project, text, name, release, **more)["state"]
 
 
 def test_the_text_says_what_breaks_and_where(releases):

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from tests.commands.compat.plugins import CORE, UTILS, VLLM
-from tests.commands.compat.test_compat import item_of
+from tests.commands.compat.test_compat import item_of, verdict_of
 from tests.projects import archive
 
 READER = b"""
@@ -28,11 +28,7 @@ def releases(project):
 
 
 def verdict_on(project, text, name="module.Mine"):
-    file = project.folder / "module.py"
-    file.write_text(text)
-    args = ("--vllm", "0.50.0,0.51.0", "--base", "0.50.0", "--json")
-    items = project.run("compat", file, *args, code=None).json
-    verdict = item_of(items, name, "initialiser")["verdicts"]["0.51.0"]
+    verdict = verdict_of(project, text, name, kind="initialiser")
     return verdict["state"], verdict["why"]
 
 
@@ -172,9 +168,5 @@ class Mine(Runner):
     def __init__({own}):
         super().__init__(config)
 """
-    file = project.folder / "module.py"
-    file.write_text(text)
-    args = ("--vllm", "0.50.0,0.51.0", "--base", "0.50.0", "--json")
-    document = project.run("compat", file, *args, code=None).json
-    verdict = item_of(document, "module.Mine.__init__", "override")["verdicts"]["0.51.0"]
+    verdict = verdict_of(project, text, "module.Mine.__init__", kind="override")
     assert (verdict["state"], verdict["why"]) == expected

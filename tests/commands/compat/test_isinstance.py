@@ -3,6 +3,7 @@ from __future__ import annotations
 import pytest
 
 from tests.commands.compat.plugins import CORE, VLLM
+from tests.commands.compat.test_compat import document_of
 from tests.projects import archive
 
 HEAD = "from vllm.core import Runner, Worker\n"
@@ -13,10 +14,7 @@ def names_in(project, text):
     gone = VLLM[CORE].replace(b"self.seen = 0", b"self.sight = 0")
     project.index.add("0.50.0", archive("0.50.0", VLLM))
     project.index.add("0.51.0", archive("0.51.0", VLLM | {CORE: gone}))
-    file = project.folder / "module.py"
-    file.write_text(f"{HEAD}def f(x):\n{text}")
-    args = ("--vllm", "0.50.0,0.51.0", "--base", "0.50.0", "--json")
-    items = project.run("compat", file, *args, code=None).json["items"]
+    items = document_of(project, f"{HEAD}def f(x):\n{text}")["items"]
     return {
         (one["kind"], one["name"]) for one in items if one["verdicts"]["0.51.0"]["state"] == "gone"
     }

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from tests.commands.compat.plugins import CORE, VLLM
-from tests.commands.compat.test_compat import item_of
+from tests.commands.compat.test_compat import document_of, item_of
 from tests.projects import archive
 
 
@@ -15,13 +15,6 @@ def releases(project):
         archive("0.51.0", VLLM | {CORE: VLLM[CORE].replace(b"self.seen = 0", b"self.sight = 0")}),
     )
     return project
-
-
-def items_of(project, text):
-    file = project.folder / "module.py"
-    file.write_text(text)
-    args = ("--vllm", "0.50.0,0.51.0", "--base", "0.50.0", "--json")
-    return project.run("compat", file, *args, code=None).json
 
 
 HEAD = "import vllm.core as core\nfrom vllm.core import Runner, Worker\n"
@@ -41,7 +34,7 @@ SEEN = "vllm.core.Worker.seen"
     ],
 )
 def test_self_of_a_function_that_becomes_a_method_is_of_that_class(releases, text):
-    item = item_of(items_of(releases, text), SEEN, "field")
+    item = item_of(document_of(releases, text), SEEN, "field")
     assert item["verdicts"]["0.50.0"]["state"] == "holds"
     assert item["verdicts"]["0.51.0"]["state"] == "gone"
 
@@ -58,6 +51,6 @@ def test_self_of_a_function_that_becomes_a_method_is_of_that_class(releases, tex
     ],
 )
 def test_a_self_that_is_not_sure_says_nothing(releases, text):
-    names = [one["name"] for one in items_of(releases, text)["items"]]
+    names = [one["name"] for one in document_of(releases, text)["items"]]
     assert names
     assert [name for name in names if name.endswith(".seen")] == []

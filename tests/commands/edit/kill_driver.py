@@ -10,14 +10,31 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import subprocess
 import sys
 from pathlib import Path
 
 from tests.kill_steps import forked, kills_of, opens_to_write
 from tests.projects import snapshot
+from tests.waiting import LIMIT
 
 # Which argument of an event is the path that changes.
 _ON_PATHS = {"open": 0, "os.mkdir": 0, "os.rename": 1, "os.link": 1, "os.remove": 0, "os.rmdir": 0}
+
+
+def killed(project, *args):
+    """Run this in a process; return how often a kill left the old patch, and the new one."""
+    driver = [sys.executable, "-m", "tests.commands.edit.kill_driver", project.folder]
+    run = subprocess.run(
+        [*map(str, driver), *args],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=20 * LIMIT,
+        env=os.environ | project.env,
+    )
+    assert run.returncode == 0, run.stderr + run.stdout
+    return json.loads(run.stdout.splitlines()[-1])
 
 
 def main(project, *args):

@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-import json
-import os
-import subprocess
-import sys
-
 import pytest
 
+from tests.commands.edit.kill_driver import killed
 from tests.index_server import sdist
 from tests.projects import ENGINE, FILES, LLAMA, VERSION, archive, git, snapshot
-from tests.waiting import LIMIT
 
 NEW = "0.51.0"
 BOTH = """\
@@ -265,16 +260,6 @@ def test_a_kill_leaves_the_old_or_the_new(both):
     released(both, DIFFERS)
     edit(both)
     (tree(both) / ENGINE).write_text(START.replace("fast", "slower"))
-    driver = [sys.executable, "-m", "tests.commands.edit.kill_driver", both.folder]
-    run = subprocess.run(
-        [*map(str, driver), "refresh", "both"],
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=20 * LIMIT,
-        env=os.environ | both.env,
-    )
-    assert run.returncode == 0, run.stderr + run.stdout
-    seen = json.loads(run.stdout.splitlines()[-1])
+    seen = killed(both, "refresh", "both")
     assert seen["old"] > 0
     assert seen["new"] > 0

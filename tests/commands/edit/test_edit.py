@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import json
-import os
 import shutil
-import subprocess
-import sys
 
 import pytest
 
+from tests.commands.edit.kill_driver import killed
 from tests.projects import ENGINE, FILES, LLAMA, NAME_PROJ, VERSION, git, snapshot
-from tests.waiting import LIMIT
 
 NEWER = "0.51.0"
 COMMENTED = """\
@@ -385,16 +381,6 @@ def test_a_variant_must_be_known(variants):
 @pytest.mark.slow
 def test_a_kill_leaves_the_old_or_the_new(both):
     change(both, ENGINE, 'mode="slow"', 'mode="slower"')
-    driver = [sys.executable, "-m", "tests.commands.edit.kill_driver", both.folder]
-    run = subprocess.run(
-        [*map(str, driver), "refresh", "both"],
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=20 * LIMIT,
-        env=os.environ | both.env,
-    )
-    assert run.returncode == 0, run.stderr + run.stdout
-    seen = json.loads(run.stdout.splitlines()[-1])
+    seen = killed(both, "refresh", "both")
     assert seen["old"] > 0
     assert seen["new"] > 0
