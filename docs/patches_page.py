@@ -42,7 +42,7 @@ def patches_page(mark: str) -> str:
     recorded = [(patch, patch.shapes) for patch in patches if patch.shapes is not None]
     lines = [HEAD, mark, "", "| patch | needed | upstream has it |", "|---|---|---|"]
     for patch, shapes in recorded:
-        states = _states(shapes)
+        states = _states(shapes, _TREE)
         needed, upstreamed = (states[state] or "none" for state in ("needed", "upstreamed"))
         lines.append(f"| [`{patch.id}`](#{patch.id}) | {needed} | {upstreamed} |")
     for patch, shapes in recorded:
@@ -60,20 +60,21 @@ def _facts(patch: Patch, shapes: Shapes) -> Iterator[str]:
     for symptom in patch.declaration.symptoms:
         # As a log or a person has it, so in code.
         yield "- Symptom: `" + symptom.replace("`", "'") + "`"
-    states = _states(shapes)
-    for state, name in _STATES.items():
-        if states[state]:
-            yield f"- {name}: {states[state]}"
+    for tree in shapes.shapes:
+        states = _states(shapes, tree)
+        for state, name in _STATES.items():
+            if states[state]:
+                yield f"- {name}: {states[state]}{'' if tree == _TREE else f' of {tree}'}"
     yield f"- By behaviour: {_behaviour(shapes) or 'no run is recorded'}"
     threads = [thread_link(one.ref) for one in patch.declaration.upstream]
     if threads:
         yield f"- Threads: {', '.join(threads)}"
 
 
-def _states(shapes: Shapes) -> dict[str, str]:
-    every = shapes.releases(_TREE)
+def _states(shapes: Shapes, tree: str) -> dict[str, str]:
+    every = shapes.releases(tree)
     states: dict[str, set[str]] = {state: set() for state in _STATES}
-    for known in shapes.shapes[_TREE]:
+    for known in shapes.shapes[tree]:
         states[known.state].update(known.releases)
     return {state: describe_ranges(releases, every) for state, releases in states.items()}
 

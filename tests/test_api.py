@@ -463,7 +463,7 @@ def test_examples_style_and_shapes(project):
     assert (style.patch.id, style.release, style.failed) == (PATCH, "0.23.0", ())
     assert style.not_judged
     (recorded,) = api.record_shapes(trusting(), PATCH, vllm="0.23")
-    assert [shape.releases for shape in recorded.known] == [("0.23.0",)]
+    assert [shape.releases for shape in recorded.shapes.shapes["vllm"]] == [("0.23.0",)]
     assert (project / "patches" / PATCH / "shapes.json").is_file()
 
 

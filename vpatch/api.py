@@ -965,24 +965,24 @@ def run_tests_on_recipe(
 
 
 def record_shapes(context: Context, *patches: str, vllm: str = "all") -> list[RecordedShapes]:
-    """Write to shapes.json of each patch the code that it reads in releases of vLLM.
+    """Write to shapes.json of each patch the code that it reads in releases.
 
     Args:
         context: from `open_context`.
         *patches: ids; by default all patches of the project and of the library.
-        vllm: releases with commas between them, or `all`.
+        vllm: releases of vLLM with commas between them; or `all`, with those of plugins that
+            `needed-in` admits.
 
     Returns:
         The shapes, and the releases in which an apply would stop.
 
     Raises:
-        UsageError: a patch came with the installed vpatch, or none is for vLLM.
+        UsageError: a patch came with the installed vpatch, or none has a release to read.
         VpatchError: a source cannot be read, or a record cannot be written.
     """
-    from vpatch.commands.proofs import releases, shape_records
+    from vpatch.commands.proofs.shape_records import record_shapes as record
 
-    named = releases.releases_of(context, vllm)
-    return list(shape_records.record_shapes(context, context.library.load_named(patches), named))
+    return list(record(context, context.library.load_named(patches), vllm))
 
 
 def smoke(

@@ -210,15 +210,19 @@ class Context:
 
     def releases(self) -> list[str]:
         """Return the final releases of vLLM that the index has, from the first that counts on."""
+        versions = map(Version, self.releases_of("vllm"))
+        return [str(v) for v in versions if v >= _FIRST and not v.is_prerelease]
+
+    def releases_of(self, tree: str) -> list[str]:
+        """Return all releases that the index has a source archive of, candidates too, in order."""
         releases = index.releases(
-            "vllm",
+            tree,
             settings=self.pip_settings,
             folder=self.cache.answers("index"),
             offline=self.offline,
             progress=self.progress,
         )
-        versions = [Version(release.version) for release in releases if not release.yanked]
-        return [str(v) for v in versions if v >= _FIRST and not v.is_prerelease]
+        return [release.version for release in releases if not release.yanked]
 
     def target(self, name: str) -> Target:
         """Read a target's declaration."""

@@ -7,6 +7,7 @@ import shutil
 
 import pytest
 
+from tests.index_server import renamed, sdist
 from tests.projects import FILES, LLAMA, VERSION, archive
 from vpatch.library.shapes import BehaviourOnRelease, read_shapes, write_shapes
 
@@ -204,16 +205,56 @@ def test_a_plan_in_the_cache_knows_the_record(project):
         assert "not on record" not in project.run("status", "--vllm", VERSION, *OWN).err
 
 
-def test_a_patch_for_a_plugin_alone_gets_no_record(project):
+def for_plugin(project, claim):
+    """The project's patch for the slow mode, as one for a plugin alone."""
     file = project.folder / "patches" / "slow-mode" / "patch.yaml"
-    file.write_text(file.read_text().replace("{vllm:", "{vllm-ascend:"))
-    alone = project.run("test", "slow-mode", "--record", "--vllm", VERSION, code=2)
-    assert alone.codes == ("library.nothing-to-record",)
-    assert "nothing is recorded of slow-mode: `needed-in` does not name vllm" in alone.err
-    assert alone.codes == ("library.nothing-to-record",)
+    text = file.read_text()
+    claimed = text.partition("needed-in: ")[2].partition("\n")[0]
+    text = text.replace("text: class Llama", "text: def start")
+    file.write_text(text.replace(claimed, f'{{vllm-ascend: "{claim}"}}'))
+
+
+def add_plugin(project, version, mode):
+    code = f'def start(config):\n    launch(config, mode="{mode}")\n'
+    files = renamed("vllm-ascend") | {"vllm_ascend/engine.py": code.encode()}
+    project.index.add(version, sdist(version, files, "vllm-ascend"), name="vllm-ascend")
+
+
+def test_a_patch_without_a_release_to_read_gets_no_record(project):
+    for_plugin(project, ">=0.1")
+    named = project.run("test", "slow-mode", "--record", "--vllm", VERSION, code=2)
+    assert named.codes == ("library.nothing-to-record",)
     both = project.run("test", "slow-mode", "name-proj", "--record", "--vllm", VERSION)
-    assert "nothing is recorded of slow-mode" in both.err
+    assert "nothing is recorded of slow-mode: `needed-in` names no tree with a rel" in both.err
     assert both.out == "recorded  name-proj  1 shape in 1 release\n"
+    unknown = project.run("test", "slow-mode", "--record", code=2)
+    assert "nothing is recorded of vllm-ascend: no index knows the project" in unknown.err
+    assert unknown.codes == ("library.nothing-to-record",)
+
+
+def test_a_plugin_has_a_record_of_its_own(project):
+    """Of the releases that `needed-in` admits, candidates too; and they are read again after."""
+    for_plugin(project, ">=0.2,<0.4")
+    for version in ("0.1", "0.2", "0.3rc1", "0.3", "0.4"):
+        add_plugin(project, version, "slow" if version == "0.3" else "fast")
+    run = project.run("test", "slow-mode", "--record", code=1)
+    recorded, left_out = run.out.splitlines()
+    assert recorded == "recorded  slow-mode  1 shape in 2 releases of vllm-ascend"
+    assert left_out.startswith("left out  slow-mode  vllm-ascend 0.3: conflict: ")
+    ((name, (shape,)),) = shapes(project, "slow-mode").shapes.items()
+    assert (name, shape.releases, shape.state) == ("vllm-ascend", ("0.2", "0.3rc1"), "needed")
+    asked = ("--tree", "vllm-ascend==0.4", "--patch", "slow-mode")
+    told = project.run("status", *asked, "--why", "slow-mode", code=1).out
+    assert "the code is as in 0.2, 0.3rc1, and what is around it as in" in told
+    # A new edition of the patch: what is on record is read again, whatever is named.
+    file = project.folder / "patches" / "slow-mode" / "patch.yaml"
+    file.write_text(file.read_text() + "# again\n")
+    again = project.run("test", "slow-mode", "name-proj", "--record", "--vllm", VERSION, "--json")
+    assert [(one["tree"], one["releases"]) for one in again.json["shapes"]] == [
+        ("vllm-ascend", ["0.2", "0.3rc1"]),
+        ("vllm", [VERSION]),
+    ]
+    assert "nothing is recorded" not in again.err
 
 
 def test_an_empty_release_is_not_all(project):

@@ -158,8 +158,7 @@ def command(
     chosen = library.load_named(ids or (() if with_library else library.in_project))
     note_left_out(context, library.patches.keys() - {one.id for one in chosen} if not ids else ())
     if record and engine is None:
-        releases = releases_of(context, "all" if vllm is None else vllm)
-        return shape_text.record(context, chosen, releases, as_json=as_json)
+        return shape_text.record(context, chosen, vllm, as_json=as_json)
     if engine and vllm and several:
         count = 1 if keep_engines is None else keep_engines
         asked = ReleaseRun(chosen, engine, releases_of(context, vllm), record, again, count)

@@ -117,6 +117,7 @@ class RecordedShapeOutput(OutputModel):
     """Releases that have the same code, as a patch reads it."""
 
     patch: str
+    tree: str
     releases: list[str]
     state: str
     variant: str | None
@@ -128,6 +129,7 @@ class LeftOutOutput(OutputModel):
     """A release that got no record, because an apply would stop there."""
 
     patch: str
+    tree: str
     release: str
     state: str
     reason: str
@@ -162,18 +164,26 @@ class TestOutput(OutputModel):
         shapes = [
             RecordedShapeOutput(
                 patch=one.patch.id,
+                tree=tree,
                 releases=list(shape.releases),
                 state=shape.state,
                 variant=shape.variant,
                 definitions=len(shape.definitions),
             )
             for one in recorded
-            for shape in one.known
+            for tree, shapes in one.shapes.shapes.items()
+            for shape in shapes
         ]
         left_out = [
-            LeftOutOutput(patch=one.patch.id, release=release, state=d.state, reason=d.reason)
+            LeftOutOutput(
+                patch=one.patch.id,
+                tree=conflicting.tree,
+                release=conflicting.release,
+                state=conflicting.decision.state,
+                reason=conflicting.decision.reason,
+            )
             for one in recorded
-            for release, d in one.left_out
+            for conflicting in one.left_out
         ]
         return cls.of(shapes=shapes, left_out=left_out)
 

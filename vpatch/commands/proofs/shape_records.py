@@ -9,7 +9,8 @@ from packaging.version import Version
 
 from vpatch.commands.proofs.behaviour_records import refuse_unrecordable, update
 from vpatch.commands.proofs.decision_records import record_decisions
-from vpatch.errors import UnavailableError, UsageError
+from vpatch.commands.proofs.releases_to_record import VLLM, releases_to_record
+from vpatch.errors import UnavailableError
 from vpatch.library.shapes import (
     SHAPES,
     BehaviourOnRelease,
@@ -22,12 +23,12 @@ from vpatch.planning.plan import plan
 from vpatch.planning.shape import is_part, nameable
 from vpatch.planning.state import Plan, State, overall_changes
 from vpatch.source.memory import ChangedTree
-from vpatch.source.spec import parse_vllm
+from vpatch.source.spec import PypiSpec
 from vpatch.workspace.examples import example_decisions
 from vpatch.workspace.selection import with_required
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterator, Mapping, Sequence
 
     from vpatch.library.patch import Patch
     from vpatch.planning.code_shape import CodeShape
@@ -35,96 +36,95 @@ if TYPE_CHECKING:
     from vpatch.source.tree import Tree
     from vpatch.workspace.context import Context
 
-_TREE = "vllm"
+
+@dataclass(frozen=True)
+class ConflictingRelease:
+    """A release that gets no shape, because an apply would stop in it."""
+
+    tree: str
+    release: str
+    decision: Decision
 
 
 @dataclass(frozen=True)
 class RecordedShapes:
-    """What was recorded of a patch. `left_out` are the releases in which an apply would stop."""
+    """What was recorded of a patch."""
 
     patch: Patch
     shapes: Shapes
-    left_out: tuple[tuple[str, Decision], ...]
-
-    @property
-    def known(self) -> tuple[KnownShape, ...]:
-        return self.shapes.shapes[_TREE]
+    left_out: tuple[ConflictingRelease, ...]
 
 
 def record_shapes(
-    context: Context, patches: Sequence[Patch], releases: Sequence[str]
+    context: Context, patches: Sequence[Patch], vllm: str | None = None
 ) -> Iterator[RecordedShapes]:
-    """Read the shapes of releases of vLLM, and write them to shapes.json beside each patch.
+    """Read the shapes of releases of vLLM and of plugins; write shapes.json beside each patch.
 
-    Then `record_decisions` writes what the patches mean for these releases.
+    Then `record_decisions` writes what the patches mean for the releases of vLLM.
 
     Releases that a patch is recorded for already are read again. What is recorded of behaviour
     stays. A release in which the patch conflicts gets no shape.
 
+    Args:
+        context: where the patches lie.
+        patches: what to record.
+        vllm: releases of vLLM with commas between them; by default all, and all of plugins.
+
     Raises:
-        UsageError: a patch came with the installed vpatch, or none is for vLLM.
+        UsageError: a patch came with the installed vpatch, or none has a release to read.
         VpatchError: a source or a patch cannot be read, or a record cannot be written.
     """
     refuse_unrecordable(patches)
-    concerned = [patch for patch in patches if _TREE in patch.declaration.needed_in]
-    _tell_of_others(context, [patch for patch in patches if patch not in concerned], concerned)
-    wanted = {patch.id: _releases(patch, releases) for patch in concerned}
-    read: dict[str, dict[str, Decision]] = {patch.id: {} for patch in concerned}
-    in_order = _in_order(release for one in wanted.values() for release in one)
+    wanted = releases_to_record(context, patches, vllm)
+    read = {tree: _read_releases(context, tree, asked) for tree, asked in wanted.items()}
+    recorded = {patch_id for asked in wanted.values() for patch_id in asked}
+    concerned = [patch for patch in patches if patch.id in recorded]
+    for patch in concerned:
+        trees = {tree: by_id[patch.id] for tree, by_id in read.items() if patch.id in by_id}
+        yield _record(context, patch, trees)
+    of_vllm = [patch for patch in concerned if patch.id in wanted.get(VLLM, {})]
+    if of_vllm:
+        record_decisions(context, of_vllm)
+
+
+@dataclass(frozen=True)
+class _ReadTree:
+    """What a patch means for releases of a tree, and what is to be recorded of them."""
+
+    decisions: Mapping[str, Decision]
+    shapes: Mapping[str, _Read]
+
+
+def _read_releases(
+    context: Context, tree: str, wanted: Mapping[str, Sequence[str]]
+) -> dict[str, _ReadTree]:
+    """Read the releases of a tree that are wanted of each patch, by its id."""
+    name = "vLLM" if tree == VLLM else tree
+    read: dict[str, dict[str, Decision]] = {patch_id: {} for patch_id in wanted}
+    in_order = sorted({one for releases in wanted.values() for one in releases}, key=Version)
     for release in in_order:
-        task = context.progress.start(f"Reading the code of vLLM {release}")
-        asked = [patch.id for patch in concerned if release in wanted[patch.id]]
-        with context.tree(parse_vllm(release)) as tree:
-            for decision in _plan_alone(context, asked, tree, {}):
+        task = context.progress.start(f"Reading the code of {name} {release}")
+        asked = [patch_id for patch_id, releases in wanted.items() if release in releases]
+        with context.tree(PypiSpec(tree, release)) as opened:
+            for decision in _plan_alone(context, asked, opened, {}):
                 read[decision.patch.id][release] = decision
         task.done()
     names = {
         patch_id: {n for d in decisions.values() if d.shape for n in nameable(d.shape.definitions)}
         for patch_id, decisions in read.items()
     }
-    whole: dict[str, dict[str, _Read]] = {patch.id: {} for patch in concerned}
+    whole: dict[str, dict[str, _Read]] = {patch_id: {} for patch_id in wanted}
     for release in in_order:
-        asked = [patch.id for patch in concerned if release in wanted[patch.id]]
-        task = context.progress.start(f"Reading what is around it in vLLM {release}")
-        with context.tree(parse_vllm(release)) as tree:
-            for decision in _plan_alone(context, asked, tree, names):
+        task = context.progress.start(f"Reading what is around it in {name} {release}")
+        asked = [patch_id for patch_id, releases in wanted.items() if release in releases]
+        with context.tree(PypiSpec(tree, release)) as opened:
+            for decision in _plan_alone(context, asked, opened, names):
                 if decision.shape is not None:
-                    patched = _read_patched(context, decision, names, tree)
-                    one = _Read(decision, decision.shape, patched, tree.pin.digest)
+                    patched = _read_patched(context, decision, names, opened)
+                    one = _Read(decision, decision.shape, patched, opened.pin.digest)
                     whole[decision.patch.id][release] = one
         task.done()
-    for patch in concerned:
-        yield _record(context, patch, read[patch.id], whole[patch.id])
-    record_decisions(context, concerned)
-
-
-def _tell_of_others(context: Context, others: Sequence[Patch], concerned: Sequence[Patch]) -> None:
-    """Only releases of vLLM are read, so patches for plugins alone get no record."""
-    if not others:
-        return
-    names = ", ".join(patch.id for patch in others)
-    what = f"nothing is recorded of {names}: `needed-in` does not name {_TREE}"
-    if not concerned:
-        raise UsageError(
-            what,
-            where=str(others[0].folder / "patch.yaml"),
-            hint=f"add {_TREE} to `needed-in`, if the patch can concern it",
-            code="library.nothing-to-record",
-        )
-    context.progress.note(what)
-
-
-def _releases(patch: Patch, releases: Sequence[str]) -> list[str]:
-    known = (release for shape in _recorded_shapes(patch.shapes) for release in shape.releases)
-    return _in_order([*releases, *known])
-
-
-def _recorded_shapes(shapes: Shapes | None) -> tuple[KnownShape, ...]:
-    return shapes.shapes.get(_TREE, ()) if shapes else ()
-
-
-def _in_order(releases: Iterable[str]) -> list[str]:
-    return sorted(set(releases), key=Version)
+    return {patch_id: _ReadTree(read[patch_id], whole[patch_id]) for patch_id in wanted}
 
 
 def _plan_alone(
@@ -132,7 +132,7 @@ def _plan_alone(
 ) -> Sequence[Decision]:
     """What each patch means for a tree alone, whatever is recorded. It reads `names` there too."""
     every = with_required(ids, context.library)
-    unknown = [replace(p, shapes=_reading(p, names.get(p.id, ()))) for p in every]
+    unknown = [replace(p, shapes=_reading(p, tree.pin.tree, names.get(p.id, ()))) for p in every]
     alone = {patch.id for patch in every}
     planned = plan(
         unknown,
@@ -145,14 +145,14 @@ def _plan_alone(
     return [decision for decision in planned.decisions if decision.patch.id in ids]
 
 
-def _reading(patch: Patch, names: Collection[str]) -> Shapes | None:
+def _reading(patch: Patch, tree: str, names: Collection[str]) -> Shapes | None:
     """A record that makes a patch read some definitions wherever they are, and knows no release."""
     if not names:
         return None
     shape = KnownShape(
         releases=("0",), state="", variant=None, definitions=dict.fromkeys(sorted(names), "")
     )
-    return Shapes(patch_digest=patch.digest, shapes={_TREE: (shape,)})
+    return Shapes(patch_digest=patch.digest, shapes={tree: (shape,)})
 
 
 @dataclass(frozen=True)
@@ -186,13 +186,59 @@ def _read_patched(
     return again.shape if again.state is State.APPLIED else None
 
 
-def _record(
-    context: Context,
-    patch: Patch,
-    read: Mapping[str, Decision],
-    whole: Mapping[str, _Read],
-) -> RecordedShapes:
+def _record(context: Context, patch: Patch, read: Mapping[str, _ReadTree]) -> RecordedShapes:
+    """Write what was read of a patch, by the name of the tree."""
     examples = list(example_decisions(replace(patch, shapes=None)))
+    known = {tree: _known_shapes(one.shapes, examples) for tree, one in read.items()}
+
+    def with_shapes(before: Shapes) -> Shapes:
+        if before.shapes != (patch.shapes.shapes if patch.shapes else {}):
+            raise UnavailableError(
+                "another vpatch process wrote it meanwhile",
+                where=str(patch.folder / SHAPES),
+                hint="run the command again",
+                code="library.changed-shapes",
+            )
+        behaviour = {
+            tree: {
+                release: tuple(
+                    _carry_over(one, patch, _decision(read, tree, release)) for one in results
+                )
+                for release, results in releases.items()
+            }
+            for tree, releases in before.behaviour.items()
+        }
+        return before.model_copy(
+            update={
+                "patch_digest": patch.digest,
+                "shapes": known,
+                "archives": {
+                    tree: {release: whole.archive for release, whole in one.shapes.items()}
+                    for tree, one in read.items()
+                },
+                "surroundings": {tree: _surroundings(one.shapes) for tree, one in read.items()},
+                "behaviour": behaviour,
+            }
+        )
+
+    shapes = update(context, patch, with_shapes)
+    left_out = tuple(
+        ConflictingRelease(tree, release, decision)
+        for tree, one in read.items()
+        for release, decision in one.decisions.items()
+        if release not in one.shapes
+    )
+    return RecordedShapes(patch, shapes, left_out)
+
+
+def _decision(read: Mapping[str, _ReadTree], tree: str, release: str) -> Decision | None:
+    return read[tree].decisions.get(release) if tree in read else None
+
+
+def _known_shapes(
+    whole: Mapping[str, _Read], examples: Sequence[tuple[str, Decision]]
+) -> tuple[KnownShape, ...]:
+    """What was read of the releases of a tree; those that have the same code are one."""
     known: list[KnownShape] = []
     for release, one in whole.items():
         shape = _known_shape(release, one, examples)
@@ -202,36 +248,7 @@ def _record(
         else:
             together = (*known[same].releases, release)
             known[same] = known[same].model_copy(update={"releases": together})
-
-    def with_shapes(before: Shapes) -> Shapes:
-        if _recorded_shapes(before) != _recorded_shapes(patch.shapes):
-            raise UnavailableError(
-                "another vpatch process wrote it meanwhile",
-                where=str(patch.folder / SHAPES),
-                hint="run the command again",
-                code="library.changed-shapes",
-            )
-        behaviour = {
-            tree: {
-                release: tuple(_carry_over(one, patch, read.get(release)) for one in results)
-                for release, results in releases.items()
-            }
-            for tree, releases in before.behaviour.items()
-        }
-        archives = {release: one.archive for release, one in whole.items()}
-        return before.model_copy(
-            update={
-                "patch_digest": patch.digest,
-                "shapes": {**before.shapes, _TREE: tuple(known)},
-                "archives": {**before.archives, _TREE: archives},
-                "surroundings": {**before.surroundings, _TREE: _surroundings(whole)},
-                "behaviour": behaviour,
-            }
-        )
-
-    shapes = update(context, patch, with_shapes)
-    left_out = [(release, d) for release, d in read.items() if release not in whole]
-    return RecordedShapes(patch, shapes, tuple(left_out))
+    return tuple(known)
 
 
 def _known_shape(release: str, read: _Read, examples: Sequence[tuple[str, Decision]]) -> KnownShape:

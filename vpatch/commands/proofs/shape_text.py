@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from vpatch.commands.proofs.output import TestOutput
+from vpatch.commands.proofs.releases_to_record import VLLM
 from vpatch.commands.proofs.shape_records import record_shapes
 from vpatch.console.output import style
 from vpatch.console.result import CommandResult
@@ -22,11 +23,11 @@ if TYPE_CHECKING:
 
 
 def record(
-    context: Context, patches: Sequence[Patch], releases: Sequence[str], *, as_json: bool
+    context: Context, patches: Sequence[Patch], vllm: str | None, *, as_json: bool
 ) -> CommandResult | ExitCode:
     """Record the shapes of some patches, and say which releases have none."""
     recorded: list[RecordedShapes] = []
-    for one in record_shapes(context, patches, releases):
+    for one in record_shapes(context, patches, vllm):
         recorded.append(one)
         if not as_json:
             _print(one)
@@ -35,11 +36,13 @@ def record(
 
 
 def _print(one: RecordedShapes) -> None:
-    shapes = one.known
-    releases = sum(len(shape.releases) for shape in shapes)
-    named = f"{counted(len(shapes), 'shape')} in {counted(releases, 'release')}"
-    click.echo(f"recorded  {one.patch.id}  {named}")
-    for release, decision in one.left_out:
+    for tree, shapes in one.shapes.shapes.items():
+        releases = sum(len(shape.releases) for shape in shapes)
+        named = f"{counted(len(shapes), 'shape')} in {counted(releases, 'release')}"
+        click.echo(f"recorded  {one.patch.id}  {named}{'' if tree == VLLM else f' of {tree}'}")
+    for conflicting in one.left_out:
         verdict = style("left out", fg="red")
-        reason = decision.reason.partition("\n")[0]
-        click.echo(f"{verdict}  {one.patch.id}  vLLM {release}: {decision.state}: {reason}")
+        state, reason = conflicting.decision.state, conflicting.decision.reason.partition("\n")[0]
+        name = "vLLM" if conflicting.tree == VLLM else conflicting.tree
+        place = f"{one.patch.id}  {name} {conflicting.release}"
+        click.echo(f"{verdict}  {place}: {state}: {reason}")
