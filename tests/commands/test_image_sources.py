@@ -122,6 +122,19 @@ def test_a_hostile_image_is_refused_by_name(files, entries, named, code, project
     assert not (tmp_path / "x").exists()
 
 
+def test_a_file_that_a_later_layer_removes_is_not_there(project, docker):
+    """The layers below still have it: its name is taken away by a whiteout."""
+    name = f"vpatch-test-source:{uuid.uuid4().hex[:8]}"
+    dockerfile = f"FROM {docker.base}\nCOPY opt /opt\n{PATH}\nRUN rm /{SITE}/{ENGINE}\n"
+    docker.build(name, dockerfile, installed())
+    try:
+        (tree,) = status(project, name, code=1).json["trees"]
+    finally:
+        docker.forget(name)
+    states = {one["patch"]: one["state"] for one in tree["decisions"]}
+    assert states == {"name-proj": "needed", "slow-mode": "conflict"}
+
+
 def test_what_is_no_image_with_vllm(project, image):
     run = status(project, "vpatch-test-source:none", code=2)
     assert run.codes == ("source.no-such-image",)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import shutil
+import stat
 import zipfile
 from dataclasses import replace
 
@@ -14,6 +15,7 @@ from tests.commands.install import official
 from tests.helpers import fails
 from tests.index_server import Index, serve
 from tests.projects import FILES, VERSION
+from vpatch.source import manifest
 from vpatch.source.spec import IndexWheelSpec, WheelSpec
 
 NAME = f"vllm-{VERSION}-py3-none-any.whl"
@@ -147,6 +149,32 @@ def test_a_hostile_wheel_is_refused_by_name(change, opening, wheel, tmp_path):
     with fails(code, named):
         opening(str(wheel))
     assert sorted(path for path in tmp_path.iterdir() if path.name != "cache") == outside
+    assert not list(tmp_path.glob("cache/trees/*"))
+    assert not list(tmp_path.glob("cache/staging/*"))
+
+
+@pytest.mark.filterwarnings("ignore:Duplicate name")
+def test_two_members_of_one_name_are_refused(opening, wheel):
+    with zipfile.ZipFile(wheel, "a") as archive:
+        archive.writestr(PACKAGE[0], b"import os\n")
+    with fails("wheel.unsafe", PACKAGE[0]):
+        opening(str(wheel))
+
+
+def test_a_link_is_refused(opening, wheel):
+    link = zipfile.ZipInfo("vllm/link.py")
+    link.external_attr = (stat.S_IFLNK | 0o777) << 16
+    with zipfile.ZipFile(wheel, "a") as archive:
+        archive.writestr(link, "/etc/passwd")
+    with fails("wheel.unsafe", "vllm/link.py"):
+        opening(str(wheel))
+
+
+def test_a_bomb_is_refused(opening, tmp_path, monkeypatch):
+    """Little on disk, and more than any tree has once it is unpacked."""
+    monkeypatch.setattr(manifest, "LARGEST_TREE", 10_000)
+    with fails("source.unsafe-archive", "more than 10000 bytes"):
+        opening(str(official.write(tmp_path / "bomb", files={"vllm/zeros.py": b"\n" * 20_000})))
     assert not list(tmp_path.glob("cache/trees/*"))
     assert not list(tmp_path.glob("cache/staging/*"))
 

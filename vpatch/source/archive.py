@@ -10,15 +10,14 @@ from typing import IO, TYPE_CHECKING, Self
 
 from vpatch.errors import VpatchError
 from vpatch.git.files import EXECUTABLE, REGULAR, SourceFile
-from vpatch.util.untrusted import LARGEST_FILE, MEGABYTE, plain_path
+from vpatch.util.untrusted import LARGEST_FILE, LARGEST_TREE, MEGABYTE, plain_path
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from vpatch.progress import Progress, Task
 
-# All files of vLLM's own have 100 MB.
-_LARGEST = 4000 * MEGABYTE
+_LARGEST = LARGEST_TREE
 _MOST_FILES = 200_000
 # The name of a member that is too long for its header, for instance.
 _LARGEST_EXTRA = MEGABYTE

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from vpatch.errors import VpatchError
 from vpatch.git.files import SYMLINK
-from vpatch.util.untrusted import plain_path
+from vpatch.util.untrusted import LARGEST_TREE, plain_path
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -43,9 +43,21 @@ def store(files: Iterable[SourceFile], into: Path) -> Iterator[FileRecord]:
 
     A symbolic link becomes a plain file with its target as text, so nothing below `into` can ever
     lead out of it.
+
+    Raises:
+        VpatchError: a file cannot be in a checkout, or all of them are far too large.
     """
     parents: set[str] = set()
+    size = 0
     for file in files:
+        size += len(file.data)
+        if size > LARGEST_TREE:
+            raise VpatchError(
+                f"the source has more than {LARGEST_TREE} bytes of text",
+                where=file.path,
+                hint="do not trust it: a little on disk may be much once it is unpacked",
+                code="source.unsafe-archive",
+            )
         _check_path(file.path)
         if file.mode == SYMLINK:
             refuse_leaving(file)

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 MEGABYTE = 1_000_000
 # Of a source tree: the largest of vLLM's has 2 MB.
 LARGEST_FILE = 256 * MEGABYTE
+# Of all files of a source tree, unpacked: those of vLLM have 100 MB.
+LARGEST_TREE = 4000 * MEGABYTE
 # Of a patch's folder: the largest of the library's has 20 kB.
 LARGEST_BESIDE = 64 * MEGABYTE
 # A tree's deepest path has a dozen folders, and what it is stored below is added to its length.
