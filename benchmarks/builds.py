@@ -22,7 +22,7 @@ from pathlib import Path
 
 from measuring import VPATCH, Run, cache_in, machine, measure, show, verdicts
 
-LIMITS = {"CPU time, s": 3.0, "memory, MB": 200.0}
+LIMITS = {"CPU time of a wheel, s": 3.0, "memory, MB": 200.0}
 _STATUS = [*VPATCH, "status", "--offline", "--patch", "gate-up-proj-mapping", "--vllm"]
 
 
@@ -81,10 +81,9 @@ def main() -> None:
     show("vpatch status, with an empty cache", ours)
     show("vpatch status, again", again)
     show(other, theirs)
-    figures = {
-        "CPU time, s": statistics.median(run.cpu for run in ours),
-        "memory, MB": max(run.memory for run in ours),
-    }
+    figures = {"memory, MB": max(run.memory for run in ours)}
+    if chosen.wheel:
+        figures["CPU time of a wheel, s"] = statistics.median(run.cpu for run in ours)
     sys.exit(not verdicts(figures, LIMITS))
 
 

@@ -210,7 +210,12 @@ class Container:
         with (
             asking(folder),
             self.api.get(
-                url, params={"path": folder}, timeout=self.api.timeout, stream=True
+                url,
+                params={"path": folder},
+                # To compress and unpack it takes more time than to send it.
+                headers={"Accept-Encoding": "identity"},
+                timeout=self.api.timeout,
+                stream=True,
             ) as answer,
         ):
             if answer.status_code == requests.codes.not_found:
