@@ -74,6 +74,173 @@ CASES = {
         "for k in y:\n    b(k)\n",
     ),
     "raise": ("- raise E($m)\n+ raise F($m)\n", "raise E('a')\n", "raise F('a')\n"),
+    # With comments.
+    "new comment": (
+        "  a = 1\n+ # why\n+ b = 2\n",
+        "a = 1  # c\n# d\nd = 3\n",
+        "a = 1  # c\n# why\nb = 2\n# d\nd = 3\n",
+    ),
+    "comment in a new block": (
+        "- a()\n+ if x:\n+     # why\n+     b()  # so\n",
+        "def f():\n    # old\n    a()\n",
+        "def f():\n    # old\n    if x:\n        # why\n        b()  # so\n",
+    ),
+    "comment above what is replaced": (
+        "- x = $v\n+ # why\n+ x = g($v)\n",
+        "def f():\n    x = 1  # c\n",
+        "def f():\n    # why\n    x = g(1)  # c\n",
+    ),
+    # As in Coccinelle's documentation: arguments, a field for a function, a check that goes.
+    "remove a middle argument": ("- f($a, $_, $b)\n+ f($a, $b)\n", "f(1, 2, 3)\n", "f(1, 3)\n"),
+    "field to getter": (
+        "- $x.count\n+ $x.get_count()\n",
+        "y = a[0].count + 1\n",
+        "y = a[0].get_count() + 1\n",
+    ),
+    "check before free": (
+        "- if $x is not None:\n-     free($x)\n+ free($x)\n",
+        "if a.b is not None:\n    free(a.b)  # c\n",
+        "free(a.b)  # c\n",
+    ),
+    "result that nobody checks": (
+        "  $x = alloc(...)\n+ if $x is None:\n+     raise MemoryError\n",
+        "p = alloc(1, n=2)\nuse(p)\n",
+        "p = alloc(1, n=2)\nif p is None:\n    raise MemoryError\nuse(p)\n",
+    ),
+    "temporary that goes": (
+        "- $t = g()\n- h($t)\n+ h(g())\n",
+        "q = g()\nh(q)\nz()\n",
+        "h(g())\nz()\n",
+    ),
+    "lock around": (
+        "+ with lock:\n+     f($x)\n- f($x)\n",
+        "a()\nf(1)\nb()\n",
+        "a()\nwith lock:\n    f(1)\nb()\n",
+    ),
+    "two calls in turn": (
+        "- begin($x)\n- end($x)\n+ both($x)\n",
+        "begin(a)\nend(a)\nbegin(a)\nend(b)\n",
+        "both(a)\nbegin(a)\nend(b)\n",
+    ),
+    "constant for a name": ("- f(0)\n+ f(NONE)\n", "f(0); f(1)\n", "f(NONE); f(1)\n"),
+    # As in Semgrep's documentation: dangerous calls, comparisons, keyword arguments, decorators.
+    "yaml.load": (
+        "- yaml.load($x)\n+ yaml.safe_load($x)\n",
+        "import yaml\nd = yaml.load(open('f'))\n",
+        "import yaml\nd = yaml.safe_load(open('f'))\n",
+    ),
+    "keyword that must be there": (
+        "- requests.get($url)\n+ requests.get($url, timeout=10)\n",
+        "r = requests.get(u)\ns = requests.get(u, timeout=3)\n",
+        "r = requests.get(u, timeout=10)\ns = requests.get(u, timeout=3)\n",
+    ),
+    "keyword of another value": (
+        "- f(..., verify=False, ...)\n+ f(..., verify=True, ...)\n",
+        "f(1, verify=False, z=2)\n",
+        "f(1, verify=True, z=2)\n",
+    ),
+    "decorator": (
+        "- @old\n+ @new\n  def $f(...):\n      ...\n",
+        "@old\ndef g(x):\n    return x\n",
+        "@new\ndef g(x):\n    return x\n",
+    ),
+    "decorator with arguments": (
+        "- @route($p)\n+ @route($p, methods=['GET'])\n  def $f(...):\n      ...\n",
+        "@route('/x')\ndef g():\n    pass\n",
+        "@route('/x', methods=['GET'])\ndef g():\n    pass\n",
+    ),
+    "useless else": (
+        "  if $x:\n      return $a\n- else:\n-     return $b\n+ return $b\n",
+        "def f(q):\n    if q:\n        return 1\n    else:\n        return 2\n",
+        "def f(q):\n    if q:\n        return 1\n    return 2\n",
+    ),
+    "negated membership": (
+        "- not $x in $y\n+ $x not in $y\n",
+        "if not a in b:\n    c\n",
+        "if a not in b:\n    c\n",
+    ),
+    "subscript to get": ("- $d['k']\n+ $d.get('k')\n", "x = env['k']\n", "x = env.get('k')\n"),
+    "f-string": (
+        "- f'{$x}'\n+ str($x)\n",
+        "y = f'{a + b}'\n",
+        "y = str(a + b)\n",
+    ),
+    "exception that is named": (
+        "  try:\n      ...\n- except:\n+ except Exception:\n      ...\n",
+        "try:\n    a()\nexcept:\n    b()\n",
+        "try:\n    a()\nexcept Exception:\n    b()\n",
+    ),
+    "assert to raise": (
+        "- assert $c, $m\n+ if not ($c):\n+     raise ValueError($m)\n",
+        "assert x > 1, 'no'\n",
+        "if not (x > 1):\n    raise ValueError('no')\n",
+    ),
+    # As in GritQL's documentation: console.log to a logger, imports, props, ternaries.
+    "print to a logger": (
+        "- print($m)\n+ log.info($m)\n",
+        "print('a')  # c\n",
+        "log.info('a')  # c\n",
+    ),
+    "ternary to or": ("- $a if $a else $b\n+ $a or $b\n", "x = q if q else 1\n", "x = q or 1\n"),
+    "lambda": ("- lambda $x: f($x)\n+ f\n", "map(lambda q: f(q), y)\n", "map(f, y)\n"),
+    "import of several": (
+        "- from a import x, y\n+ from a import x\n+ from b import y\n",
+        "from a import x, y\nz = 1\n",
+        "from a import x\nfrom b import y\nz = 1\n",
+    ),
+    "augmented": ("- $x = $x + $y\n+ $x += $y\n", "n.a = n.a + 2\n", "n.a += 2\n"),
+    "unpacked": ("- $a, $b = f()\n+ $a, $b, _ = f()\n", "x, y = f()\n", "x, y, _ = f()\n"),
+    "with several": (
+        "- with open($f) as $h:\n+ with open($f, 'rb') as $h:\n      ...\n",
+        "with open(p) as q:\n    q.read()\n",
+        "with open(p, 'rb') as q:\n    q.read()\n",
+    ),
+    "comprehension": (
+        "- [f($x) for $x in $y]\n+ list(map(f, $y))\n",
+        "z = [f(q) for q in w]\n",
+        "z = list(map(f, w))\n",
+    ),
+    "async": (
+        "- def $f(...):\n+ async def $f(...):\n      ...\n",
+        "def g(a):\n    return a\n",
+        "async def g(a):\n    return a\n",
+    ),
+    "parameter that goes": (
+        "- def f($a, old, ...):\n+ def f($a, ...):\n      ...\n",
+        "def f(self, old, k=1):\n    return k\n",
+        "def f(self, k=1):\n    return k\n",
+    ),
+    "annotation of the result": (
+        "- def f(...):\n+ def f(...) -> int:\n      ...\n",
+        "def f(a):\n    return a\n",
+        "def f(a) -> int:\n    return a\n",
+    ),
+    "dict entry": (
+        "- D = {..., 'a': 1, ...}\n+ D = {..., 'a': 2, ...}\n",
+        "D = {'z': 0, 'a': 1, 'b': 3}\n",
+        "D = {'z': 0, 'a': 2, 'b': 3}\n",
+    ),
+    "elif that is new": (
+        "  if $a:\n      f()\n+ elif b:\n+     g()\n  else:\n      h()\n",
+        "if a:\n    f()\nelse:\n    h()\n",
+        "if a:\n    f()\nelif b:\n    g()\nelse:\n    h()\n",
+    ),
+    "early return": (
+        "+ if not x:\n+     return None\n  y = f(x)\n",
+        "def g(x):\n    '''d'''\n    y = f(x)\n    return y\n",
+        "def g(x):\n    '''d'''\n    if not x:\n        return None\n    y = f(x)\n    return y\n",
+    ),
+    "while to for": (
+        "- while True:\n+ for _ in range(n):\n      ...\n",
+        "while True:\n    a()\n    b()\n",
+        "for _ in range(n):\n    a()\n    b()\n",
+    ),
+    "class that is new": (
+        "+ class New:\n+     x = 1\n+ \n+ \n  class Old(...):\n      ...\n",
+        "a = 1\n\n\nclass Old(B):\n    y = 2\n",
+        "a = 1\n\n\nclass New:\n    x = 1\n\n\nclass Old(B):\n    y = 2\n",
+    ),
+    "order of statements": ("- a()\n  b()\n+ a()\n", "a()\nb()\nc()\n", "b()\na()\nc()\n"),
 }
 
 
@@ -137,7 +304,14 @@ def test_where_and_within():
         ),
         ("  f()\n- ...\n", "line 2 of the change: '...' is marked with '-'"),
         ("- f()\n+ g($y)\n", "line 2 of the change: \\$y is in no line that is there"),
-        ("- f()\n+ g()  # why\n", "line 2 of the change: the comment '# why'"),
+        ("- f()\n+ g()  # why\n", "line 2 of the change: the comment '# why' would be lost"),
+        (
+            "  if x:\n-     a()\n+     # why\n+     b()\n",
+            "line 3 of the change: the comment '# why' would be lost",
+        ),
+        ("- f(1)\n+ f(\n+     2,  # why\n+ )\n", "line 3 of the change: the comment '# why'"),
+        ("  a()\n+ b()\n+ # end\n", "line 3 of the change: the comment '# end' would be lost"),
+        ("- f()  # old\n+ g()\n", "line 1 of the change: the comment '# old' would not"),
         ("  # $why\n- f()\n", "line 1 of the change: the comment"),
         ("  def f(...):\n+     g()\n      ...\n", "line 2 of the change: a docstring"),
     ],
@@ -158,3 +332,45 @@ def test_same_as_find_and_rewrite(data):
     assert result.startswith(above)
     assert result.endswith("  # d\n")
     assert meaning(result) != meaning(source)
+
+
+# What becomes what, and the same in a kind of edit that was there before `change`.
+_SAME = {
+    "insert after": ("  a($x)\n+ b()\n", {"insert": "b()\n", "after": "a($x)"}),
+    "insert before": ("+ b()\n  a($x)\n", {"insert": "b()\n", "before": "a($x)"}),
+    "delete": ("- a($x)\n", {"delete": "a($x)"}),
+    "add-keyword": (
+        "- a($x, ...)\n+ a($x, ..., k=2)\n",
+        {"find": "a($x, ...)", "add-keyword": {"k": "2"}},
+    ),
+    "rewrite statements": (
+        "- a($x)\n+ with b:\n+     a($x)\n",
+        {"find": "a($x)\n", "rewrite": "with b:\n    a($x)\n"},
+    ),
+}
+_LINES = st.sampled_from(["x  =  1", "# c", "", "y=f( 2 )  # d", "if x: y", '"t"'])
+
+
+@PROPERTY
+@given(data=st.data(), name=st.sampled_from(sorted(_SAME)))
+def test_same_as_the_kind_that_was_there_before(data, name):
+    """It changes no line of what is around, gives the same, and nothing the second time."""
+    change, other = _SAME[name]
+    indent = data.draw(st.sampled_from(["", "    ", "\t"]))
+    above, below = (
+        "".join(f"{indent if line else ''}{line}\n" for line in lines)
+        for lines in (data.draw(st.lists(_LINES, max_size=4)) for _ in range(2))
+    )
+    place = reformat(data.draw, "a(q)", inside=st.sampled_from(["", " ", "\n"]))
+    head = "def f():\n" if indent else ""
+    last = f"{indent}z()\n"
+    source = f"{head}{above}{indent}{place}\n{below}{last}"
+    within = {"within": "f"} if indent else {}
+    result = edited({"change": change, **within}, source)
+    assert result == edited({**other, **within}, source)
+    # New code goes above the comments of the statement below it.
+    lines = iter(result.splitlines())
+    assert all(line in lines for line in f"{head}{above}{below}{last}".splitlines())
+    again = run({"change": change, **within}, result, carried=True)
+    assert not again.todo
+    assert again.view.files == {} or again.view.read("vllm/m.py").decode() == result

@@ -369,6 +369,15 @@ def test_what_a_pattern_leaves_out_is_never_dropped(find, new, before):
             "try: y\nexcept E: z\n",
             "try: y\nexcept E: z\nfinally:\n    b\n",
         ),
+        *(
+            (
+                f"try: ...\nexcept{old}: ...",
+                f"try: ...\nexcept{new}: ...",
+                f"try:\n    y\nexcept{old}:  # c\n    z  # d\n",
+                f"try:\n    y\nexcept{new}:  # c\n    z  # d\n",
+            )
+            for old, new in [("", " E"), (" E", ""), (" E", " E as n"), (" E as n", " E")]
+        ),
         # One compound statement becomes another: what stands above it stays.
         (
             "if $a:\n  b",

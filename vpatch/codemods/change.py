@@ -10,21 +10,22 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
+import libcst as cst
+
 from vpatch.codemods.base import EditOutcome
-from vpatch.codemods.pattern import EditError, PatternError
+from vpatch.codemods.comments import comments_of
+from vpatch.codemods.extent import Extents
+from vpatch.codemods.pattern import EditError, PatternError, as_python
 from vpatch.codemods.rewrite import Rewrite, rewrite_of
-from vpatch.codemods.statements import RewriteStatements, delete_statements
+from vpatch.codemods.scope import Scope
+from vpatch.codemods.statements import RewriteStatements, delete_statements, rewrite_statements
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    import libcst as cst
+    from collections.abc import Iterator, Sequence
 
     from vpatch.codemods.base import PythonEdit
-    from vpatch.codemods.extent import Extents
     from vpatch.codemods.pattern import Pattern
     from vpatch.codemods.reduced import Reading
-    from vpatch.codemods.scope import Scope
 
 _VARIABLE = re.compile(r"\$(?!_\b)[A-Za-z_]\w*")
 _BLOCK = re.compile(r"(if|elif|else|for|while|with|try|except|finally|match|case)\b")
@@ -90,7 +91,11 @@ def change_of(text: str, place: Scope) -> tuple[PythonEdit, str]:
     before, after = sides_of(text)
     if not after.strip():
         return delete_statements(before, place, comments=False), before
-    edit = rewrite_of(before, after, place)
+    has_comments = any(_comments(text, after, " +"))
+    edit = (rewrite_statements if has_comments else rewrite_of)(before, after, place)
+    if has_comments:
+        # Within no definition: none is around the code that is looked at.
+        _check_kept(rewrite_statements(before, after, Scope()), text, before, after)
     gap = _gap_among_statements(text)
     if gap and edit.replace is not None and edit.find.match(edit.replace.node) is not None:
         raise _wrong(
@@ -134,8 +139,7 @@ def sides_of(text: str) -> tuple[str, str]:
         )
     _check_docstring(text)
     _check_variables(text, before)
-    for side in (before, after):
-        _check_comments(text, side)
+    _check_comments(text, before, after)
     return before, after
 
 
@@ -197,21 +201,50 @@ def _check_variables(text: str, before: str) -> None:
                 )
 
 
-def _check_comments(text: str, side: str) -> None:
-    """Check that there is no comment: patterns do not compare comments."""
-    plain = side.replace("$", "_")
+@dataclass(frozen=True)
+class _Comment:
+    """A comment of a change, and the number of its line there, counted from 1."""
+
+    text: str
+    line: int
+
+
+def _comments(text: str, side: str, marks: str) -> Iterator[_Comment]:
+    """The comments of a side, whose lines have one of the two marks."""
     try:
-        tokens = list(tokenize.generate_tokens(io.StringIO(plain).readline))
+        tokens = list(tokenize.generate_tokens(io.StringIO(side.replace("$", "_")).readline))
     except (tokenize.TokenError, SyntaxError):
         return  # whoever parses the side says what is wrong
+    numbers = [n for n, line in enumerate(text.splitlines(), start=1) if line[:1].strip() in marks]
     for token in tokens:
         if token.type == tokenize.COMMENT:
-            code = side.splitlines()[token.start[0] - 1]
-            lines = enumerate(text.splitlines(), start=1)
+            line, column = token.start
+            yield _Comment(side.splitlines()[line - 1][column:], numbers[line - 1])
+
+
+def _check_comments(text: str, before: str, after: str) -> None:
+    """Check that only new lines have comments: patterns do not compare comments."""
+    lines = text.splitlines()
+    for comment in (*_comments(text, before, " -"), *_comments(text, after, " +")):
+        if not lines[comment.line - 1].startswith("+"):
             raise _wrong(
-                next(n for n, line in lines if line[2:] == code),
-                f"the comment {code[token.start[1] :]!r} would not be compared",
-                "leave it out; `insert` puts code with comments",
+                comment.line,
+                f"the comment {comment.text!r} would not be compared",
+                "leave it out: comments around the change stay as they are",
+            )
+
+
+def _check_kept(edit: PythonEdit, text: str, before: str, after: str) -> None:
+    """Check that the code that the change makes has each of its new comments."""
+    module = cst.parse_module(as_python(before))
+    comments = comments_of(edit.apply(module, Extents()).module)
+    for comment in _comments(text, after, " +"):
+        comments[comment.text] -= 1
+        if comments[comment.text] < 0:
+            raise _wrong(
+                comment.line,
+                f"the comment {comment.text!r} would be lost",
+                "write it in a line of its own above a new statement, or leave it out",
             )
 
 

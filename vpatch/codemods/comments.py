@@ -15,11 +15,12 @@ if TYPE_CHECKING:
 
 def lost_comment(before: cst.CSTNode, after: Sequence[cst.CSTNode]) -> str | None:
     """Say which comment a rewrite would drop, if it would."""
-    lost = _comments(before) - sum(map(_comments, after), Counter[str]())
+    lost = comments_of(before) - sum(map(comments_of, after), Counter[str]())
     return f"the rewrite would drop the comment {min(lost)!r}" if lost else None
 
 
-def _comments(node: cst.CSTNode) -> Counter[str]:
+def comments_of(node: cst.CSTNode) -> Counter[str]:
+    """All comments in a piece of code."""
     return Counter(
         each.value for each in all_nodes(node, formatting=True) if isinstance(each, cst.Comment)
     )

@@ -111,7 +111,7 @@ def parse_pattern(source: str) -> Pattern:
     Raises:
         PatternError: it is neither, or it is a metavariable alone, which would match everything.
     """
-    node = parse_plain(spell_gaps(_name_variables(source)), shown=source)
+    node = parse_plain(as_python(source), shown=source)
     if len(node) != 1:
         raise _several(source)
     root: cst.CSTNode = node[0]
@@ -127,13 +127,18 @@ def parse_pattern(source: str) -> Pattern:
 
 
 @cache
+def as_python(source: str) -> str:
+    """The text of a pattern with a name for each metavariable and each gap: it matches that."""
+    return spell_gaps(_name_variables(source))
+
+
 def parse_block(source: str, *, alone: bool = False) -> Pattern:
     """Parse `source` as statements that follow each other in a block.
 
     Raises:
         PatternError: it is not Python, or it is nothing but `...` and not `alone` may be so.
     """
-    statements = apart(parse_plain(spell_gaps(_name_variables(source)), shown=source))
+    statements = apart(parse_plain(as_python(source), shown=source))
     node = block_of(statements)
     if not alone and all(map(is_gap, node.body)):
         raise _everything(source, PatternError)

@@ -117,14 +117,27 @@ class _Rewriting:
                 changes[name] = self._row(old, new, LayoutLine(current, self._opening))
             elif isinstance(old, cst.CSTNode) and isinstance(new, cst.CSTNode):
                 changes[name] = self._part(old, new, current)
-            elif isinstance(node, cst.Param) and name == "default":
-                value = None if new is None else fill(unmarked(new), self.match, node)
-                changes |= with_default(node, cast("cst.Param", template), value)
+            elif isinstance(node, (cst.Param, cst.ExceptHandler)):
+                changes |= self._header(node, name, new)
             else:
                 raise _DifferTooMuchError
         if isinstance(node, cst.Param):
             changes |= with_sign(node, cast("cst.Param", template), changes)
         return changes
+
+    def _header(
+        self, node: cst.Param | cst.ExceptHandler, name: str, new: cst.CSTNode | None
+    ) -> dict[str, Field]:
+        """What changes with a default, or with what a handler catches, where one side has none."""
+        if isinstance(node, cst.Param) and name == "default":
+            value = None if new is None else fill(unmarked(new), self.match, node)
+            default = cast("cst.BaseExpression | None", value)
+            return with_default(node, cast("cst.Param", self.template), default)
+        if isinstance(node, cst.ExceptHandler) and name in ("type", "name"):
+            part = None if new is None else fill(unmarked(new), self.match)
+            space = {"whitespace_after_except": cst.SimpleWhitespace(" " if part else "")}
+            return {name: part, **(space if name == "type" else {})}
+        raise _DifferTooMuchError
 
     @property
     def _opening(self) -> Space:
