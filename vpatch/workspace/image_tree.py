@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from contextlib import closing
 from dataclasses import replace
@@ -32,8 +33,9 @@ if TYPE_CHECKING:
     from vpatch.source.manifest import FileRecord
     from vpatch.source.spec import ImageSpec
 
-# Debian's Python calls it dist-packages.
+# Debian's Python calls it dist-packages, and Red Hat's has compiled packages in lib64.
 _PACKAGES = ("site-packages", "dist-packages")
+_LIBRARIES = ("lib", "lib64")
 _MINORS = range(9, 16)
 _DEBIAN = PurePosixPath("/usr/lib/python3/dist-packages")
 _VERSION = re.compile(rb"""^__version__ = version = ['"]([^'"]+)['"]""", re.MULTILINE)
@@ -102,8 +104,9 @@ def _candidates(image: DockerImage) -> Iterator[PurePosixPath]:
         folder = PurePosixPath(program)
         if not folder.is_absolute() or folder.name != "bin":
             continue
-        for minor in reversed(_MINORS):
-            yield from (folder.parent / "lib" / f"python3.{minor}" / name for name in _PACKAGES)
+        for minor, library in itertools.product(reversed(_MINORS), _LIBRARIES):
+            python = folder.parent / library / f"python3.{minor}"
+            yield from (python / name for name in _PACKAGES)
         # Debian's Python has its packages in both places.
         if folder.parent == PurePosixPath("/usr"):
             yield _DEBIAN
