@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import py_compile
+import shutil
 import sys
 from difflib import unified_diff
 
@@ -10,7 +11,7 @@ import pytest
 
 from tests.commands.install import official
 from tests.commands.install.environments import environment, install_wheel
-from tests.projects import ENGINE, FILES, VERSION
+from tests.projects import ENGINE, FILES, SLOW_MODE, VERSION, archive
 
 LOCAL = f"{VERSION}+amzn2023"
 SLOWER = b'def start(config):\n    return "other"\n'
@@ -109,6 +110,38 @@ def test_a_patch_of_build_files_is_not_decided_on_a_wheel(project, wheel):
     # The same in a folder of sources is a fact.
     run = project.run("status", "--vllm", VERSION, "--patch", "pinned", code=1)
     assert "does not have the text" in run.out
+
+
+def test_a_fix_of_the_vendor_contradicts_no_claim(project, wheel):
+    """Nothing says that the release has it; of the release itself, that is a finding."""
+    cured = FILES[ENGINE].replace(b'mode="fast"', b'mode="slow"')
+    effect = """effect: {find: 'launch($config, mode="slow")'}"""
+    project.patch("slow-mode", SLOW_MODE, concerns="text: def start", more=effect)
+    project.run("test", "slow-mode", "--record", "--vllm", VERSION)
+    official.write(wheel.parent, version=LOCAL, files={ENGINE: cured})
+    words = ("--vllm", f"./builds/{wheel.name}", "--patch", "slow-mode")
+    _, decisions = states(project, *words, "--strict")
+    assert decisions == {"slow-mode": "upstreamed"}
+    told = project.run("status", *words, "--why", "slow-mode").out
+    assert f"the code is as the patch makes it of {VERSION}, and what is around it" in told
+    assert "declared that" not in told
+    project.index.add(VERSION, archive(VERSION, FILES | {ENGINE: cured}))
+    shutil.rmtree(project.cache)
+    run = project.run("status", "--vllm", VERSION, "--patch", "slow-mode", code=1)
+    assert "declared that it is needed" in run.out
+
+
+def test_a_strict_run_goes_on_where_a_patch_finds_nothing_and_claims_nothing(project, wheel):
+    """Where it claims the version, its code may have another name there."""
+    project.patch("gone", SLOW_MODE, concerns="text: no_such_name")
+    file = project.folder / "patches" / "gone" / "patch.yaml"
+    claim = file.read_text()
+    words = ("--vllm", f"./builds/{wheel.name}", "--patch", "gone", "--strict")
+    for wanted, code in ((">=0.60", 0), (">=0.50", 1)):
+        file.write_text(claim.replace(">=0.50", wanted))
+        project.run("test", "gone", "--record", "--vllm", VERSION)
+        run = project.run("status", *words, code=code)
+        assert "new shape: nothing that the patch is about is there" in run.out
 
 
 def test_an_audit_of_a_wheel_names_its_build(project, wheel):

@@ -84,6 +84,22 @@ def test_a_file_that_is_as_a_patch_makes_it(project, vendors):
     assert (comparison["patches"], comparison["by_patches"]) == (["name-proj"], [LLAMA])
 
 
+def test_a_file_that_came_with_the_wheel_is_no_difference(project, vendors):
+    """RECORD names the file of the publisher, and not the one that was changed after that."""
+    files = vendors_files({LLAMA: WIDER})
+    record = f"vllm-{LOCAL}.dist-info/RECORD"
+    listed = {record: official.record_of(files, record)}
+    base = vendors({LLAMA: WIDER, **listed})
+    run = project.run("verify-image", base)
+    assert f"  {LLAMA}: not as in the release, and as RECORD names it\n" in run.out
+    base = vendors({LLAMA: WIDER, ENGINE: b"pass\n", **listed})
+    run = project.run("verify-image", base, code=1)
+    assert f"  {LLAMA}: not as in the release, and as RECORD names it\n" in run.out
+    assert f"  {ENGINE}: not as in the release\n" in run.out
+    comparison = project.run("verify-image", base, "--json", code=1).json["comparison"]
+    assert comparison["as_recorded"] == [LLAMA]
+
+
 def test_a_release_by_hand_is_one(project, vendors):
     base = vendors({})
     run = project.run("verify-image", base)

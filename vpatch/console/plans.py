@@ -42,6 +42,8 @@ class ShapeOutput(OutputModel):
     """`PATH::QUALIFIED.NAME` of each definition, and the digest of its syntax."""
     known: list[str]
     """The releases on record with exactly these definitions; empty for a new shape."""
+    patched: list[str]
+    """Those of them that have the definitions once the patch is applied."""
     proof: str | None
     """How a known shape was proven: `behaviour`, `example`, `not asked`, or `contradicted`."""
     nearest: str | None

@@ -48,6 +48,9 @@ if TYPE_CHECKING:
     from vpatch.image.tree_in_image import LeftByBuild
     from vpatch.progress import Progress
 
+# Behind a module that the image and its base cannot import.
+NOT_IMPORTABLE = " is not importable here, nor was it in the base"
+
 
 @dataclass(frozen=True)
 class Verified:
@@ -165,9 +168,7 @@ def _verify_tree(
         answer = answer_of(asked, name)
     known = {problem.where for problem in report.problems}
     report.problems += _inside(tree, answer, installed, package, known)
-    report.unknown += [
-        f"{module} is not importable here, nor was it in the base" for module in installed.old
-    ]
+    report.unknown += [f"{module}{NOT_IMPORTABLE}" for module in installed.old]
     for effect in answer["probes"].values():
         report.unknown += effect["unknown"]
     report.unknown += [

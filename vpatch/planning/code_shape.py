@@ -39,7 +39,8 @@ class CodeShape:
     """The definitions that a decision was read from, by `PATH::QUALIFIED.NAME`, with digests.
 
     `known` are the releases for which the patch is recorded with exactly these definitions and this
-    state; none for a new shape. Then `nearest` is the release whose definitions differ least, and
+    state; none for a new shape. Those of them in `patched` have the definitions once the patch is
+    applied. `nearest` is the release whose definitions differ least from a new shape, and
     `differing` says how. `stale` says that what is recorded was read with another edition of the
     patch.
 
@@ -51,6 +52,7 @@ class CodeShape:
 
     definitions: Mapping[str, str]
     known: tuple[str, ...] = ()
+    patched: tuple[str, ...] = ()
     nearest: str | None = None
     differing: tuple[ChangedDefinition, ...] = ()
     stale: bool = False

@@ -21,7 +21,10 @@ if TYPE_CHECKING:
     from vpatch.library.patch import Patch
     from vpatch.planning.view import View
 
-_FIELDS = ("state", "reason", "variant", "disagreement", "places", "files", "needs_sources")
+_FIELDS = (
+    *("state", "reason", "variant", "disagreement"),
+    *("places", "files", "needs_sources", "claimed"),
+)
 # A question for `Answers`, with the digests of the contents that it is about.
 Key = tuple[str, list[bytes]]
 
@@ -100,6 +103,7 @@ def decision_of_row(row: Any, patch: Patch, changes: Mapping[str, Change]) -> De
         row["places"],
         tuple(row["files"]),
         row["needs_sources"],
+        row["claimed"],
     )
 
 

@@ -15,7 +15,7 @@ from vpatch.planning.around.code_index import CodeIndex
 from vpatch.planning.around.surroundings import surroundings_of
 from vpatch.planning.decider import Decider
 from vpatch.planning.footprint import definitions_read
-from vpatch.planning.relations import disagreement, order, required, with_relations
+from vpatch.planning.relations import order, required, with_claim, with_relations
 from vpatch.planning.shape import (
     SHAPED,
     in_recipes,
@@ -74,8 +74,7 @@ def plan(
     with _uncollected():
         decisions = series.decide(patches, alone)
     answers.save()
-    compared = (replace(d, disagreement=disagreement(d, tree.pin)) for d in decisions.values())
-    return Plan(tree.pin, tuple(compared))
+    return Plan(tree.pin, tuple(with_claim(decision, tree.pin) for decision in decisions.values()))
 
 
 @contextmanager

@@ -10,7 +10,7 @@ import logging
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from vpatch.planning.relations import disagreement, order, required
+from vpatch.planning.relations import order, required, with_claim
 from vpatch.planning.shape import SHAPED, shape_of
 from vpatch.planning.state import Decision, Plan, State
 
@@ -130,4 +130,4 @@ def _decision(row: RecordedDecision, patch: Patch, pin: Pin) -> Decision | None:
         if shape is None or shape.release != pin.version:
             return None
         decision = replace(decision, shape=shape)
-    return replace(decision, disagreement=disagreement(decision, pin))
+    return with_claim(decision, pin)

@@ -9,6 +9,7 @@ from packaging.specifiers import SpecifierSet
 
 from vpatch.errors import UsageError
 from vpatch.planning.state import Decision, State
+from vpatch.source.tree import BUILT
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -102,10 +103,20 @@ def claims(patch: Patch, pin: Pin) -> bool | None:
     return SpecifierSet(claim).contains(pin.version, prereleases=True)
 
 
-def disagreement(decision: Decision, pin: Pin) -> str | None:
-    """Say how a decision contradicts what its patch declares in `needed-in`; None if not at all."""
+def with_claim(decision: Decision, pin: Pin) -> Decision:
+    """Return a decision with what its patch declares in `needed-in`, and how that contradicts it.
+
+    A build with the cure contradicts nothing: who built it may have put that in.
+    """
     claimed = claims(decision.patch, pin)
-    if claimed is None or decision.state is State.UNTRUSTED:
+    contradicts = None if claimed is None else _disagreement(decision, pin, claimed=claimed)
+    return replace(decision, claimed=claimed, disagreement=contradicts)
+
+
+def _disagreement(decision: Decision, pin: Pin, *, claimed: bool) -> str | None:
+    if decision.state is State.UNTRUSTED:
+        return None
+    if claimed and decision.state is State.UPSTREAMED and pin.kind in BUILT:
         return None
     claim = decision.patch.relations.needed_in[pin.tree]
     needed = decision.state in {State.NEEDED, State.APPLIED, State.BLOCKED, State.CONFLICT}

@@ -47,6 +47,7 @@ def shape_of(
     own = _as_multiset(definitions)
     candidates: list[tuple[int, KnownShape, Mapping[str, str]]] = []
     known: list[str] = []
+    patched: list[str] = []
     for one in recorded:
         # Without a lock, what vpatch patched looks like a cure of upstream.
         is_patched = one.state == State.NEEDED and state in _CURED
@@ -56,6 +57,7 @@ def shape_of(
         is_same = is_same and (variant or one.variant) == one.variant
         if is_same and not stale:
             known += one.releases
+            patched += one.releases if is_patched else ()
         candidates.append(((own & theirs).total() * 2 - theirs.total(), one, expected))
     release = _release_of(shapes, pin)
     release = release if release in known else None
@@ -66,7 +68,7 @@ def shape_of(
     if (known and not is_blind) or not candidates:
         around = _recorded_around(decision, pin.tree, base) if base else None
         return CodeShape(
-            *(definitions, tuple(known)),
+            *(definitions, tuple(known), tuple(patched)),
             stale=stale,
             release=release,
             surroundings=around,
@@ -75,7 +77,8 @@ def shape_of(
     # The latest of those that have the most in common.
     _, nearest, expected = max(enumerate(candidates), key=lambda pair: (pair[1][0], pair[0]))[1]
     differing = tuple(differences(definitions, expected))
-    return CodeShape(definitions, (), nearest.releases[-1], differing, stale=stale)
+    nearest_release = nearest.releases[-1]
+    return CodeShape(definitions, nearest=nearest_release, differing=differing, stale=stale)
 
 
 def is_recorded_for(patch: Patch, pin: Pin) -> bool:
@@ -206,7 +209,8 @@ def shape_of_row(row: Mapping[str, Any] | None) -> CodeShape | None:
     differing, around = (
         tuple(ChangedDefinition(**one) for one in row[name]) for name in ("differing", "around")
     )
-    changed = {"known": tuple(row["known"]), "differing": differing, "around": around}
+    releases = {name: tuple(row[name]) for name in ("known", "patched")}
+    changed = {**releases, "differing": differing, "around": around}
     return CodeShape(**{**row, **changed})
 
 
@@ -216,21 +220,26 @@ def describe_shape(shape: CodeShape) -> str:
 
 
 def _description(shape: CodeShape) -> str:
-    releases = ", ".join(shape.known)
+    releases = _as_in(shape)
     match shape.sureness:
         case Sureness.ON_RECORD:
-            return f"this is the archive of {shape.release}; the code is as in {releases}"
+            return f"this is the archive of {shape.release}; the code is {releases}"
         case Sureness.KNOWN:
-            return (
-                f"the code is as in {releases}, and what is around it as in {shape.compared_with}"
-            )
+            return f"the code is {releases}, and what is around it as in {shape.compared_with}"
         case Sureness.CHANGED_AROUND if shape.compared_with is None:
-            return f"the code is as in {releases}; nothing is recorded of what is around it"
+            return f"the code is {releases}; nothing is recorded of what is around it"
         case Sureness.CHANGED_AROUND:
             names = _names_of(shape.around)
             return f"the code is as in {shape.compared_with}; what is around it differs in {names}"
         case Sureness.NEW:
             return _new(shape)
+
+
+def _as_in(shape: CodeShape) -> str:
+    """The releases that have the code, and those that have it once the patch is applied."""
+    plain = ", ".join(one for one in shape.known if one not in shape.patched)
+    patched = f"as the patch makes it of {', '.join(shape.patched)}" if shape.patched else ""
+    return " and ".join(filter(None, (f"as in {plain}" if plain else "", patched)))
 
 
 def _new(shape: CodeShape) -> str:

@@ -87,6 +87,8 @@ class Decision:
     files: tuple[str, ...] = ()
     # Whether a build does not have what the patch looks for, so that only its sources tell.
     needs_sources: bool = False
+    # Whether the patch declares that it is needed in this version; None where nothing tells.
+    claimed: bool | None = None
 
     @property
     def new_shape(self) -> bool:
@@ -102,6 +104,17 @@ class Decision:
     def is_unsure(self) -> bool:
         """Whether the code, or the code around it, is not as in a release on record."""
         return self.sureness in UNSURE
+
+    @property
+    def stops_if_strict(self) -> bool:
+        """Whether a strict run stops at it.
+
+        It does not where nothing of a patch is there, and the patch does not claim the version, or
+        only the sources could tell: then no change can get lost.
+        """
+        is_absent = self.state is State.ABSENT and not (self.shape and self.shape.definitions)
+        is_idle = is_absent and self.claimed is False
+        return self.is_unsure and not is_idle and not self.needs_sources
 
     @property
     def may_be_wrong(self) -> bool:
@@ -133,7 +146,7 @@ class Plan:
             for d in self.decisions
             if d.state.stops
             or (asked_for and (d.missed or d.state.is_open))
-            or (strict and d.is_unsure)
+            or (strict and d.stops_if_strict)
         )
 
     @property

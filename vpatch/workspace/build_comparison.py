@@ -12,11 +12,12 @@ from vpatch.errors import UsageError
 from vpatch.planning.state import State, overall_changes
 from vpatch.source.memory import ChangedTree
 from vpatch.source.spec import PypiSpec
+from vpatch.source.wheel.record import RECORD, WheelRecordError, parse_record
 from vpatch.util.plural import counted
 from vpatch.workspace.plans import planned
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
     from vpatch.library.patch import Patch
     from vpatch.source.entry import CachedTree
@@ -48,6 +49,7 @@ class BuildComparison:
         release: None where no release has this version.
         as_released: how many sources are as in the archive of the release.
         changed: the sources that are not.
+        as_recorded: those of them that are as RECORD of the build names them.
         added: those that the archive lacks.
         missing: those that only the archive has.
         inside: the patches of the library that the changed sources have.
@@ -60,6 +62,13 @@ class BuildComparison:
     added: tuple[str, ...] = ()
     missing: tuple[str, ...] = ()
     inside: PatchesInFiles = PatchesInFiles()
+    as_recorded: tuple[str, ...] = ()
+
+    @property
+    def is_as_built(self) -> bool:
+        """Whether nobody changed a source of the release, or lost one, after it was built."""
+        is_known = self.release is not None and not self.missing
+        return is_known and set(self.changed) == set(self.as_recorded)
 
     @property
     def is_release(self) -> bool:
@@ -139,7 +148,23 @@ def compare_with_release(context: Context, build: CachedTree) -> BuildComparison
             tuple(sorted(own.keys() - theirs.keys())),
             tuple(sorted(theirs.keys() - own.keys())),
             patches_in(context, released, contents),
+            tuple(sorted(_as_recorded(build, changed))),
         )
+
+
+def _as_recorded(build: CachedTree, paths: Iterable[str]) -> Iterator[str]:
+    """The files of a build that are as its RECORD names them."""
+    record = next((path for path in build.records if path.endswith(f".dist-info/{RECORD}")), None)
+    if record is None:
+        return
+    try:
+        rows = parse_record(build.read(record), record)
+    except WheelRecordError:
+        return
+    for path in paths:
+        row = rows.get(path)
+        if row is not None and row.sha256 == f"sha256:{build.records[path].sha256}":
+            yield path
 
 
 def patches_in(

@@ -18,6 +18,7 @@ from vpatch.source.identity import check_tree
 from vpatch.source.machine_code import is_compiled, refuse_hidden_sources
 from vpatch.source.resolve import refuse_other
 from vpatch.source.tree import LOCK_FILE, Pin
+from vpatch.source.wheel.record import RECORD
 from vpatch.util.untrusted import LARGEST_FILE
 from vpatch.util.versions import read_version
 
@@ -156,8 +157,9 @@ def _of_versions(
 ) -> Iterator[SourceFile]:
     names = (package, f"{package}_cpu") if package == "vllm" else (package,)
     for info in (f"{name}-{version}.dist-info" for version in versions for name in names):
-        if "/" not in info and (text := container.read(f"{site}/{info}/METADATA")) is not None:
-            yield SourceFile(f"{info}/METADATA", REGULAR, text)
+        for name in ("METADATA", RECORD) if "/" not in info else ():
+            if (text := container.read(f"{site}/{info}/{name}")) is not None:
+                yield SourceFile(f"{info}/{name}", REGULAR, text)
 
 
 def _version_in(tree: CachedTree) -> str | None:

@@ -86,7 +86,8 @@ def _new_shapes(plan: Plan, lock: LockFile, *, strict: bool) -> Iterator[str]:
         shape, patch_id = decision.shape, decision.patch.id
         if shape is None or not decision.is_unsure:
             continue
-        if strict or (decision.may_be_wrong and (asked_for or patch_id in applied)):
+        is_told = decision.may_be_wrong and (asked_for or patch_id in applied)
+        if is_told or (strict and decision.stops_if_strict):
             yield f"{patch_id} is {decision.state}: {describe_shape(shape)}"
 
 

@@ -29,12 +29,18 @@ from vpatch.console.options import (
 )
 from vpatch.console.result import CommandResult
 from vpatch.errors import ExitCode
+from vpatch.planning.state import State
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from vpatch.commands.build_image.usecase import BuiltImage
     from vpatch.workspace.context import Context
     from vpatch.workspace.selection import Request
 
 _MODES = ("overlay", "source", "cpu")
+# Those of VEX, the worst first.
+_STATUSES = ("affected", "under_investigation", "fixed", "not_affected")
 
 
 @click.command("build-image")
@@ -134,26 +140,53 @@ def command(
     if dry_run:
         planned = PlannedImageOutput.model_validate(plan_build(context, request, options))
         pinned = planned.pinned or "not yet: the build asks for its digest"
-        return _finish(planned, pinned, as_json=as_json)
+        return _finish(planned, {"pinned": pinned}, as_json=as_json)
     built = apply_and_build(context, request, options)
     return _finish(
-        BuiltImageOutput.model_validate(built), pinned_base(built.image), as_json=as_json
+        BuiltImageOutput.model_validate(built), _in_words(built, request), as_json=as_json
     )
 
 
+def _in_words(built: BuiltImage, request: Request) -> dict[str, Any]:
+    """What people read otherwise than programs."""
+    counts = [
+        f"{built.advisories[status]} {status.replace('_', ' ')}"
+        for status in _STATUSES
+        if status in built.advisories
+    ]
+    lines = [", ".join(counts) or "none is about it"]
+    if built.advisories.get("affected") and not (request.security or request.recipe):
+        lines.append("--security all puts in the backports that vpatch has")
+    return {"advisories": lines, "pinned": pinned_base(built.image)}
+
+
 def _finish(
-    image: BuiltImageOutput | PlannedImageOutput, pinned: str, *, as_json: bool
+    image: BuiltImageOutput | PlannedImageOutput, in_words: Mapping[str, Any], *, as_json: bool
 ) -> CommandResult | ExitCode:
-    """Print what was built, or would be; `pinned` says in words what the base is."""
+    """Print what was built, or would be; `in_words` are values for people."""
     if as_json:
         return CommandResult(BuildImageOutput.of(image))
-    shown = image.model_dump(mode="json", exclude={"labels"}) | {"pinned": pinned}
+    values = image.model_dump(mode="json", exclude={"labels"})
+    needed = "put in" if isinstance(image, BuiltImageOutput) else "needed"
+    shown = {**values, "patches": list(_by_state(image.patches, needed)), **in_words}
     width = max(map(len, shown))
     for key, value in shown.items():
         for number, line in enumerate(_lines(value)):
             name = "" if number else key.replace("_", " ")
             click.echo(f"{name:<{width}}  {line}")
     return ExitCode.CLEAN
+
+
+def _by_state(patches: Mapping[str, Mapping[str, str]], needed: str) -> Iterator[str]:
+    """A line for each tree and state, with the ids; `needed` is the word for that state."""
+    for tree, states in patches.items():
+        for state in State:
+            ids = [patch_id for patch_id, one in states.items() if one == state]
+            if not ids:
+                continue
+            of_tree = "" if tree == "vllm" else f" in {tree}"
+            word = needed if state is State.NEEDED else state
+            yield f"{word}{of_tree}: {', '.join(ids)}"
 
 
 def _lines(value: Any) -> list[str]:

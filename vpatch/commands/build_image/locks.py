@@ -14,6 +14,7 @@ from vpatch.commands.audit.usecase import documents_of
 from vpatch.errors import UsageError, VpatchError
 from vpatch.image.context import DOCUMENTS, Payload, TreePayload, digest_of_lock
 from vpatch.image.mode import package_in, refuse_built
+from vpatch.planning.state import State
 from vpatch.source.tree import LOCK_FILE
 from vpatch.util.digest import digest_of
 from vpatch.util.files import replace_file
@@ -33,6 +34,10 @@ if TYPE_CHECKING:
     from vpatch.workspace.context import Context
 
 
+# Patches in these states have nothing to do with what is built.
+_IDLE = frozenset([State.ABSENT, State.NOT_DECLARED])
+
+
 @dataclass(frozen=True)
 class Locked:
     """The lock of vLLM, where it lies, the plan that it is of, and its checkout if there is one.
@@ -47,6 +52,15 @@ class Locked:
     checkout: Path | None
     documents: Callable[[Inventory], Mapping[str, str]]
     others: Mapping[Path, TreePayload] = field(default_factory=dict)
+
+    @property
+    def states(self) -> dict[str, dict[str, str]]:
+        """The states of the patches by tree and id, without those that find nothing there."""
+        plans = [self.plan, *(other.plan for other in self.others.values())]
+        return {
+            plan.pin.tree: {d.patch.id: d.state for d in plan.decisions if d.state not in _IDLE}
+            for plan in plans
+        }
 
     def payload(self, image: LockedImage) -> Payload:
         """Return what an image on such a base is to have."""

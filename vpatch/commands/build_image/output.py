@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 class PlannedImageOutput(OutputModel):
     """What would be built, as far as that is known without Docker and a registry."""
 
+    patches: dict[str, dict[str, str]]
+    """The states of patches by tree and id: what is `needed` would be put in. Patches that find
+    nothing there are left out."""
     mode: ImageMode
     base: str
     """The image to build on, as it was named."""
@@ -42,6 +45,11 @@ class BuiltImageOutput(OutputModel):
     """The id of the image."""
     version: Annotated[str, BeforeValidator(version_of)] = read_from("lock")
     """The version of the patched vLLM."""
+    patches: dict[str, dict[str, str]]
+    """The states of patches by tree and id: what was `needed` is in the image. Patches that find
+    nothing there are left out."""
+    advisories: dict[str, int]
+    """How many advisories have each status in the VEX of the image."""
     mode: ImageMode = read_from("choice.mode")
     base: str = read_from("choice.base")
     """The image that it was built on, as it was named."""
@@ -102,6 +110,8 @@ class BuildComparisonOutput(OutputModel):
     """The number of sources that are as in the release's archive."""
     changed: list[str]
     """The sources that are not."""
+    as_recorded: list[str]
+    """Those of them that are as RECORD of the build names them."""
     by_patches: list[str] = read_from("explained")
     """Those of them that are exactly what `patches` make of the release's."""
     added: list[str]

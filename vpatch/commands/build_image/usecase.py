@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from vpatch.commands.audit.author import Author
+from vpatch.commands.build_image.advisories import statuses_of
 from vpatch.commands.build_image.locks import applied, from_locks
 from vpatch.commands.build_image.log import log_path_of, opened_log
 from vpatch.commands.build_image.phases import BuildPhases
@@ -58,8 +59,10 @@ class PlannedBuild:
 
     `pinned` is None if only the build asks for the digest of the base. `trees` are the files of
     each tree beside vLLM. `build_arguments` are by the path of the Dockerfile, and by name.
+    `patches` are the states of patches by tree and id, without those that find nothing there.
     """
 
+    patches: dict[str, dict[str, str]]
     mode: ImageMode
     base: str
     pinned: str | None
@@ -131,6 +134,7 @@ class PreparedBuild:
                 for one in builds
             }
         return PlannedBuild(
+            patches=self.locked.states,
             mode=self.choice.mode,
             base=self.choice.base,
             pinned=known.pinned if known else None,
@@ -145,10 +149,13 @@ class PreparedBuild:
 class BuiltImage:
     """An image that was built. `pushed` has a digest for each tag, and is empty without a push.
 
-    `trees` are the paths of the locks of the trees beside vLLM, by name.
+    `trees` are the paths of the locks of the trees beside vLLM, by name. `patches` are as in
+    `PlannedBuild`. `advisories` are how many have each status in the VEX of the image.
     """
 
     identity: str
+    patches: dict[str, dict[str, str]]
+    advisories: dict[str, int]
     choice: Choice
     image: LockedImage
     lock: LockFile
@@ -273,7 +280,7 @@ def _prepare(
     locked.refuse_trees(choice)
     if context.offline:
         refuse_network(choice)
-    if options.base and options.mode is None:
+    if options.base and options.mode is None and locked.lock.source.kind != "image":
         note_overlay(context.progress, choice, locked.lock)
     if choice.mode == "cpu":
         certificates = trusted_certificates(context, options.certificates)
@@ -306,6 +313,8 @@ def _build(
     pushed = [push_image(docker, name, progress) for name in names] if options.push else []
     return BuiltImage(
         identity=built.identity,
+        patches=locked.states,
+        advisories=statuses_of(built.payload.documents),
         choice=choice,
         image=built.payload.image,
         lock=lock,

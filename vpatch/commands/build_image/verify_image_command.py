@@ -14,13 +14,18 @@ from vpatch.console.options import json_option, library_options
 from vpatch.console.result import CommandResult
 from vpatch.errors import ExitCode
 from vpatch.image.context import version_of
-from vpatch.util.plural import counted, shortened
+from vpatch.image.payload.verify import NOT_IMPORTED
+from vpatch.image.verify import NOT_IMPORTABLE
+from vpatch.util.plural import counted, listed, shortened
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
     from vpatch.image.verify import Verified
     from vpatch.workspace.context import Context
 
 _SHOWN = 20
+_SHOWN_MODULES = 3
 
 
 @click.command("verify-image")
@@ -49,7 +54,8 @@ def command(
     that lock too, so give your own if you have it. Ends with 1 if anything differs.
 
     Of an image that vpatch did not build, it says what the vLLM in it is. It is a release, one with
-    changed files, or an unknown build.
+    changed files, or an unknown build. Files that differ from the release are no difference if the
+    installed RECORD names them as they are: they came with the wheel.
     """
     verified = verify_or_compare(context, image, lock_file)
     if isinstance(verified, ForeignImage):
@@ -63,14 +69,16 @@ def command(
 
 def _tell_foreign(one: ForeignImage, *, as_json: bool) -> CommandResult | ExitCode:
     comparison = one.comparison
-    code = ExitCode.CLEAN if comparison.is_release else ExitCode.FINDINGS
+    code = ExitCode.CLEAN if comparison.is_as_built else ExitCode.FINDINGS
     if as_json:
         return CommandResult(VerifyImageOutput.of_foreign(one), code)
     click.echo(f"{one.name} was not built by vpatch")
     click.echo(f"  its vLLM: {comparison.summary}")
     for path in shortened(comparison.changed, _SHOWN):
         by = ", ".join(comparison.inside.explained.get(path, ()))
-        click.echo(f"  {path}: not as in the release{f' (by {by})' if by else ''}")
+        recorded = ", and as RECORD names it" if path in comparison.as_recorded else ""
+        by = f" (by {by})" if by else ""
+        click.echo(f"  {path}: not as in the release{recorded}{by}")
     for path in shortened(comparison.missing, _SHOWN):
         click.echo(f"  {path}: is missing")
     if comparison.patches:
@@ -78,11 +86,28 @@ def _tell_foreign(one: ForeignImage, *, as_json: bool) -> CommandResult | ExitCo
     return code
 
 
+def _unknown(texts: Sequence[str]) -> Iterator[str]:
+    """What could not be asked: a line for all modules that have the same reason, and for names."""
+    modules = [text.removesuffix(NOT_IMPORTABLE) for text in texts if text.endswith(NOT_IMPORTABLE)]
+    unasked = [text for text in texts if text.endswith(NOT_IMPORTED)]
+    if len(modules) > 1:
+        yield (
+            f"{len(modules)} modules are not importable here, nor were they in the base: "
+            f"{listed(modules, _SHOWN_MODULES)}"
+        )
+    if len(unasked) > 1:
+        yield f"{len(unasked)} names: their modules cannot be imported here; --json names each"
+    for text in texts:
+        is_told = text.endswith(NOT_IMPORTABLE), text.endswith(NOT_IMPORTED)
+        if not (is_told[0] and len(modules) > 1) and not (is_told[1] and len(unasked) > 1):
+            yield text
+
+
 def _print(image: str, verified: Verified) -> None:
     for problem in verified.problems:
         concerned = f"  ({', '.join(problem.patches)})" if problem.patches else ""
         click.echo(f"{problem.where}: {problem.what}{concerned}")
-    for text in verified.unknown:
+    for text in _unknown(verified.unknown):
         click.echo(f"not asked: {text}")
     if verified.problems:
         count = counted(len(verified.problems), "difference")
@@ -101,7 +126,9 @@ def _print(image: str, verified: Verified) -> None:
         place += f" and {counted(len(verified.trees), 'other package')}"
     click.echo(f"{image} is vLLM {version_of(lock)}{beside}, with {patches} and {files} as locked")
     click.echo(f"  from outside: {files} of patches and {others} as locked, in {place}")
-    click.echo(f"  its own Python says: {names} found to be the patched code")
+    unasked = sum(text.endswith(NOT_IMPORTED) for text in verified.unknown)
+    beside = f"; {counted(unasked, 'name')} not asked" if unasked else ""
+    click.echo(f"  its own Python says: {names} found to be the patched code{beside}")
     click.echo("  not compared: VEX and SBOM in the image; vpatch audit --image makes new ones")
     if verified.own_lock:
         click.echo("  the lock is the image's own; to compare with yours, give --lock FILE")

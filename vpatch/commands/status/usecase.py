@@ -50,7 +50,7 @@ class StatusRow:
             d.state.stops
             or (is_asked_for and d.state.is_open)
             or (d.disagreement and not d.needs_sources)
-            or (self.strict and d.is_unsure)
+            or (self.strict and d.stops_if_strict)
             for d in self.plan.decisions
         )
 

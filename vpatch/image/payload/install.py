@@ -25,6 +25,10 @@ else:
     import verify
 
 
+# How many modules are named in a line.
+_SHOWN = 3
+
+
 class LaidTree:
     """A tree of the image: its folder with the manifest, and the package that it is laid over."""
 
@@ -169,17 +173,42 @@ def not_importable_before(
 
 
 def report(manifest: verify.Manifest, answer: verify.ImageAnswer, old: dict[str, str]) -> None:
+    """Write what was verified, a line each, and below it the names that could not be asked."""
     number = len(manifest["files"])
     lines = [f"{number} file{'' if number == 1 else 's'} as locked, in {answer['package']}"]
+    modules: dict[str, list[str]] = {}
     for module, why in old.items():
-        lines.append(f"{module} is not importable here, nor was it in the base: {why}")
+        modules.setdefault(why, []).append(module)
+    lines += [_not_importable(names, why) for why, names in modules.items()]
+    details = []
     for patch, effect in answer["probes"].items():
-        count = effect["held"]
-        lines.append(
-            f"{patch}: {count} name{'' if count == 1 else 's'} found to be the patched code"
-        )
-        lines += [f"{patch}: not asked: {text}" for text in effect["unknown"]]
-    sys.stdout.write("".join(f"verified: {line}\n" for line in lines))
+        count, others = effect["held"], effect["unknown"]
+        unasked = [text for text in others if text.endswith(verify.NOT_IMPORTED)]
+        if count or not unasked:
+            lines.append(
+                f"{patch}: {count} name{'' if count == 1 else 's'} found to be the patched code"
+            )
+        if unasked:
+            names, theirs = (
+                ("name", "its module") if len(unasked) == 1 else ("names", "the modules")
+            )
+            lines.append(f"{patch}: {len(unasked)} {names} not asked: {theirs} cannot be imported")
+        lines += [f"{patch}: not asked: {text}" for text in others if text not in unasked]
+        details += [f"{patch}: not asked: {text}" for text in unasked]
+    text = "".join(f"verified: {line}\n" for line in lines)
+    sys.stdout.write(text + "".join(f"{line}\n" for line in details))
+
+
+def _not_importable(modules: list[str], why: str) -> str:
+    """Say which modules have one reason."""
+    shown = ", ".join(modules[:_SHOWN])
+    if len(modules) == 1:
+        return f"{shown} is not importable here, nor was it in the base: {why}"
+    rest = f" and {len(modules) - _SHOWN} more" if len(modules) > _SHOWN else ""
+    return (
+        f"{len(modules)} modules are not importable here, nor were they in the base: {why} "
+        f"({shown}{rest})"
+    )
 
 
 if __name__ == "__main__":

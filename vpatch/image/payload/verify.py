@@ -29,6 +29,8 @@ from types import CodeType, FunctionType, ModuleType
 from typing import Any, TypedDict
 
 _IMPORT_SECONDS = 600
+# Behind a name that nobody could ask for.
+NOT_IMPORTED = ": its module cannot be imported here"
 
 
 class ManifestFile(TypedDict):
@@ -226,7 +228,7 @@ def _effect(probes: list[dict[str, str]], broken: dict[str, str]) -> Effect:
     for probe in probes:
         where = f"{probe['module']}:{probe['name']}"
         if probe["module"] not in sys.modules or probe["module"] in broken:
-            effect["unknown"].append(f"{where}: its module cannot be imported here")
+            effect["unknown"].append(f"{where}{NOT_IMPORTED}")
             continue
         try:
             problem = _probe(sys.modules[probe["module"]], probe["name"], probe["kind"])

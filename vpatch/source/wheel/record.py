@@ -16,6 +16,7 @@ from vpatch.errors import VpatchError
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+RECORD = "RECORD"
 _COLUMNS = 3
 _SHA256 = "sha256="
 _DIGITS = re.compile("[A-Za-z0-9_-]{43}=?")

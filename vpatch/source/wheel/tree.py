@@ -11,7 +11,7 @@ from vpatch.git.files import EXECUTABLE, REGULAR, SourceFile
 from vpatch.source.machine_code import hidden_sources, is_compiled
 from vpatch.source.wheel.contents import problems_of
 from vpatch.source.wheel.names import parse_wheel_name
-from vpatch.source.wheel.record import WheelRecordError, parse_record
+from vpatch.source.wheel.record import RECORD, WheelRecordError, parse_record
 from vpatch.util.digest import digest_of
 
 if TYPE_CHECKING:
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from vpatch.source.wheel.record import RecordRow
 
 _BYTECODE = ".pyc"
-_RECORD = "RECORD"
 _HINT = "download the wheel again, or unpack it and name the folder if you trust it"
 
 
@@ -71,7 +70,7 @@ def read_wheel(archive: WheelArchive, progress: Progress) -> Iterator[SourceFile
         for path in wanted:
             mode = archive.members[path].info.external_attr >> 16
             data = archive.read(path)
-            if path != f"{name.info}/{_RECORD}":
+            if path != f"{name.info}/{RECORD}":
                 _compare(archive, rows.get(path), path, data)
             yield SourceFile(path, EXECUTABLE if mode & 0o100 else REGULAR, data)
             task.advance(1)
@@ -84,7 +83,7 @@ def _is_text(member: str) -> bool:
 
 
 def _rows(archive: WheelArchive, name: WheelName) -> Mapping[str, RecordRow]:
-    record = f"{name.info}/{_RECORD}"
+    record = f"{name.info}/{RECORD}"
     if record not in archive.members:
         raise _wrong(archive, f"it has no {record}")
     return parse_record(archive.read(record), str(archive.path))
