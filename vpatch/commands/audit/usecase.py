@@ -26,11 +26,13 @@ from vpatch.commands.audit.signs import read_signs, recorded_signs
 from vpatch.errors import UsageError, VpatchError
 from vpatch.library.advisories import shipped_advisories, with_newer
 from vpatch.planning.state import Finding, State
+from vpatch.progress import Silent
 from vpatch.source.entry import distributions_in
 from vpatch.source.memory import MemoryTree
 from vpatch.source.spec import WHEEL, FolderSpec, ImageSpec, PypiSpec, parse_vllm
 from vpatch.source.tree import BUILT, LOCK_FILE, Pin, Tree
 from vpatch.util.digest import digest_of_files
+from vpatch.util.plural import counted
 from vpatch.util.untrusted import LARGEST_FILE, read_file
 from vpatch.util.visible import visible
 from vpatch.workspace import selection
@@ -300,12 +302,17 @@ def _audit(
     origin: str = "",
 ) -> AuditedTree:
     """Decide on each patch in a tree; `origin` says in words where it is from."""
+    # What is on no record takes a minute the first time.
+    is_on_record = tree.pin.kind not in BUILT and not tree.carried
+    progress = Silent() if is_on_record else context.progress
+    task = progress.start(f"Deciding on {counted(len(advisories), 'advisory')}")
     carried = _known(context, tree.carried)
     others = _as_recorded(context, patches, carried, tree)
     plan = decide_each(context, [*patches, *others], tree)
     asked = {patch.id for patch in patches}
     plan = replace(plan, decisions=tuple(d for d in plan.decisions if d.patch.id in asked))
     readings = read_signs(advisories, tree, [*patches, *others])
+    task.done()
     return AuditedTree(f"{origin}{_label(plan)}", plan, carried=carried, readings=readings)
 
 

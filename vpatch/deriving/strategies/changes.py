@@ -92,21 +92,21 @@ def _change(before: str, after: str) -> str | None:
         return None
     comments = Counter(line.text.strip() for line in old if line.is_comment)
     old = [line for line in old if line.code.strip()]
-    kept: list[_Line] = []
+    remaining: list[_Line] = []
     for line in new:
         if line.is_comment and comments[line.text.strip()]:
             comments[line.text.strip()] -= 1
         else:
-            kept.append(line)
+            remaining.append(line)
     marked: list[tuple[str, str]] = []
-    keys = [line.code for line in old], [line.code or line.text for line in kept]
+    keys = [line.code for line in old], [line.code or line.text for line in remaining]
     matcher = SequenceMatcher(None, *keys, autojunk=False)
     for tag, first, last, other_first, other_last in matcher.get_opcodes():
         if tag == "equal":
             marked += [(" ", line.code) for line in old[first:last]]
         else:
             marked += [("-", line.code) for line in old[first:last]]
-            marked += [("+", line.text) for line in kept[other_first:other_last]]
+            marked += [("+", line.text) for line in remaining[other_first:other_last]]
     lines = _without_blanks(marked)
     text = "".join(f"{mark} {line}\n" for mark, line in lines)
     is_fit = "$" not in text and len(lines) <= _MOST_LINES and any(mark != " " for mark, _ in lines)
