@@ -109,8 +109,8 @@ def test_a_plugin_beside_vllm(plugged, docker, both, names):
         "package": f"{PACKAGES}/vllm_tiny",
         "contents": digest_of(files["trees/vllm-tiny/package.json"]),
     }
-    assert "trees     vllm-tiny: .vpatch/vllm-tiny-1.0.0/vpatch.lock\n" in run.out
-    assert f"          1 file as locked, in {PACKAGES}/vllm_tiny\n" in run.out
+    assert "trees       vllm-tiny: .vpatch/vllm-tiny-1.0.0/vpatch.lock\n" in run.out
+    assert f"            1 file as locked, in {PACKAGES}/vllm_tiny\n" in run.out
     assert files["trees/vllm-tiny/NOTICE"].decode().splitlines()[:4] == [
         "This image has vllm-tiny (1.0.0) with modified files.",
         "The modifications are under the license of that package.",

@@ -154,7 +154,7 @@ def _in_words(built: BuiltImage, request: Request) -> dict[str, Any]:
         for status in _STATUSES
         if status in built.advisories
     ]
-    lines = [", ".join(counts) or "none is about it"]
+    lines = [", ".join(counts) or "the VEX in the image has no statement"]
     if built.advisories.get("affected") and not (request.security or request.recipe):
         lines.append("--security all puts in the backports that vpatch has")
     return {"advisories": lines, "pinned": pinned_base(built.image)}
