@@ -430,14 +430,14 @@ def test_a_strategy_that_fails_costs_itself_alone(monkeypatch, caplog):
 
 
 def test_a_candidate_that_cannot_be_run_costs_its_strategy(monkeypatch):
-    verdict = Trial.verdict
+    bound = Trial.bound
 
-    def failing(self, candidate, now, wanted):
+    def failing(self, candidate):
         if candidate.kind == "add-keyword":
             raise RecursionError
-        return verdict(self, candidate, now, wanted)
+        return bound(self, candidate)
 
-    monkeypatch.setattr(Trial, "verdict", failing)
+    monkeypatch.setattr(Trial, "bound", failing)
     after = BEFORE.replace("Linear(4, 4)", 'Linear(4, 4, prefix="a")')
     (one,) = derived(after)
     assert one.kind == "rewrite"
