@@ -194,6 +194,31 @@ def test_a_statement_that_goes_away_is_deleted_where_there_is_an_edit_for_it():
     assert made([found], BEFORE) == after
 
 
+def test_what_does_not_fit_beside_the_change_is_not_tried_on_the_whole_file(monkeypatch):
+    after = BEFORE.replace("y.sum() > 0", "y.mean() > 1")
+    read: list[bytes] = []
+    plain = Trial._made_of
+
+    def counting(self, bound, passage):
+        read.append(passage.now)
+        return plain(self, bound, passage)
+
+    monkeypatch.setattr(Trial, "_made_of", counting)
+    (one,) = derived(after)
+    assert one.kind == "rewrite"
+    assert read.count(BEFORE.encode()) == 1
+    assert any(b"self.proj = Linear" not in text for text in read)
+
+
+def test_an_insert_is_text_where_its_code_is_elsewhere_in_the_block():
+    """As a part of a patch without an `effect`, it would be a conflict."""
+    before = "def f(x):\n    a = None\n    first(x)\n    last(x)\n    return a\n"
+    after = before.replace("    last", "    a = None\n    last")
+    (one,) = derived(after, before)
+    assert one.kind == "text"
+    assert made([one], before) == after
+
+
 def test_several_changes_of_a_file_are_edits_in_its_order():
     after = BEFORE.replace("LIMIT = 128", "LIMIT = 256").replace("> 0", "> 1")
     after = after.replace("Linear(4, 4)", "Linear(4, 5)").replace("\ndef helper", "\ndef other")
