@@ -19,6 +19,7 @@ from vpatch.planning.view import View
 
 PATH = "vllm/m.py"
 LONG = "one_name_of_a_module_that_is_quite_long"
+LONG_CLASS = "class Helper:\n" + "".join(f"    size_{n} = {n}\n" for n in range(30))
 BEFORE = '''\
 """A module."""
 import os
@@ -155,6 +156,22 @@ CASES = {
         ("        y = self.proj(x)\n", "        z = self.proj(x)\n        y = z + 1\n"),
         {"within": "Layer.forward"},
     ),
+    "an assignment to a call": (
+        ("            self.done = True\n", "            finish(self)\n"),
+        {"within": "Layer.__init__"},
+    ),
+    "all of a block": (
+        ("            return self.head(y)\n", "            y = self.head(y)\n"),
+        {"within": "Layer.forward"},
+    ),
+    "a function with another name and another body": (
+        ("helper(a):\n    return os.path.join(a, first)", "joined(a):\n    return os.path.join(a)"),
+        {"find": "def helper(...): ...", "rewrite": "def joined(...): ..."},
+    ),
+    "a function to a class, which is longer than a pattern": (
+        ("def helper(a):\n    return os.path.join(a, first)\n", LONG_CLASS),
+        {"delete": "def helper(...): ..."},
+    ),
 }
 
 
@@ -208,6 +225,17 @@ def test_what_does_not_fit_beside_the_change_is_not_tried_on_the_whole_file(monk
     assert one.kind == "rewrite"
     assert read.count(BEFORE.encode()) == 1
     assert any(b"self.proj = Linear" not in text for text in read)
+
+
+def test_of_several_functions_the_one_that_is_most_like_the_new_one_became_it():
+    body = "    {0} = one(a, b)\n    {0} += two(a)\n    return {0}\n"
+    before = "\n\n".join(f"def {n}(a, b):\n{body.format(n)}" for n in ("x", "y", "z"))
+    after = "def other(a, b):\n" + body.format("y").replace("two", "three")
+    found = derived(after, before)
+    assert [one.kind for one in found if one.kind in {"text", "diff"}] == []
+    edits = [edit for one in found for edit in one.candidate.edits]
+    assert {"find": "def y(...): ...", "rewrite": "def other(...): ..."}.items() <= edits[1].items()
+    assert made(found, before) == after
 
 
 def test_an_insert_is_text_where_its_code_is_elsewhere_in_the_block():

@@ -17,7 +17,7 @@ from vpatch.deriving.differences import CodeDifference, differences
 from vpatch.deriving.other_releases import OtherFiles
 from vpatch.deriving.passage import DifferenceInFile, Passage
 from vpatch.deriving.source_code import SourceCode, is_docstring, parsed_if_python
-from vpatch.deriving.strategies import STRATEGIES
+from vpatch.deriving.strategies import LAST_STRATEGIES, STRATEGIES
 from vpatch.deriving.texts import texts
 from vpatch.deriving.trial import Trial, same_code
 from vpatch.errors import UnavailableError
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from vpatch.changes.change import FileChange
     from vpatch.deriving.other_releases import OtherFile
     from vpatch.deriving.source_code import Statement
+    from vpatch.deriving.strategies import Strategies
     from vpatch.deriving.trial import Verdict
     from vpatch.source.tree import Tree
 
@@ -250,25 +251,44 @@ def _by_meaning(case: Case, trial: Trial, *, exact: bool) -> _Choice:
     """
     choice = _Choice()
     place = DifferenceInFile(case.before, case.after, case.difference)
+    # Comments and blank lines alone are no change of the code that would need an edit.
+    is_silent = same_code(place.window.now, place.window.wanted)
+    is_near = _choose(choice, case, trial, place, STRATEGIES, exact=exact or is_silent)
+    if choice.candidate is None and not is_silent and not (exact and is_near):
+        _choose(choice, case, trial, place, LAST_STRATEGIES, exact=exact)
+    return choice
+
+
+def _choose(
+    choice: _Choice,
+    case: Case,
+    trial: Trial,
+    place: DifferenceInFile,
+    strategies: Strategies,
+    *,
+    exact: bool,
+) -> bool:
+    """Put the best candidate of some strategies into the choice, if one holds.
+
+    Returns:
+        Whether some give the code in another layout, or without comments.
+    """
     now, wanted = place.passage.now, place.passage.wanted
     near: dict[Verdict, list[Candidate]] = {}
-    best = trial.most_lasting(_exact(case, trial, place, near, choice), now, wanted)
+    candidates = _exact(case, trial, place, strategies, near, choice)
+    best = trial.most_lasting(candidates, now, wanted)
     if best is not None:
         choice.candidate = _with_files(best, trial, now, wanted)
-        return choice
-    # Comments and blank lines alone are no change of the code that would need an edit.
-    if exact or not near or same_code(place.window.now, place.window.wanted):
-        return choice
+        return bool(near)
     verdicts: list[tuple[Candidate, Verdict]] = []
-    for candidates in (near.get("layout", []), near.get("code", [])):
-        fitting = _fitting(candidates, trial, place.passage, verdicts)
-        best = trial.most_lasting(fitting, now, wanted)
+    for further in () if exact else (near.get("layout", []), near.get("code", [])):
+        best = trial.most_lasting(_fitting(further, trial, place.passage, verdicts), now, wanted)
         if best is not None:
             gives = next(verdict for candidate, verdict in verdicts if candidate is best)
             choice.gives = None if gives == "exact" else gives
             choice.candidate = _with_glob(best, trial.glob, everywhere=True)
             break
-    return choice
+    return bool(near)
 
 
 def _fitting(
@@ -290,12 +310,13 @@ def _exact(
     case: Case,
     trial: Trial,
     place: DifferenceInFile,
+    strategies: Strategies,
     near: dict[Verdict, list[Candidate]],
     choice: _Choice,
 ) -> Iterator[Candidate]:
     """The candidates that give the bytes; those that give the code of the window go to `near`."""
     numbers = itertools.count()
-    for strategy in STRATEGIES:
+    for strategy in strategies:
         try:
             for candidate in itertools.takewhile(
                 lambda _: next(numbers) < _MOST_CANDIDATES, strategy(case)
