@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from vpatch.changes.time_limit import TimeOverError
 from vpatch.deriving.candidate import Candidate, Case
 from vpatch.deriving.differences import CodeDifference, differences
-from vpatch.deriving.other_releases import OtherFiles
+from vpatch.deriving.other_releases import ByteChange, OtherFiles
 from vpatch.deriving.passage import DifferenceInFile, Passage
 from vpatch.deriving.source_code import SourceCode, is_docstring, parsed_if_python
 from vpatch.deriving.strategies import LAST_STRATEGIES, STRATEGIES
@@ -171,7 +171,7 @@ def _text_for(now: list[str], lines: tuple[int, int], new: list[str], trial: Tri
         )
         if (bound := trial.bound(candidate)) is not None and trial.is_exact(bound, passage)
     )
-    best = trial.most_lasting(exact, content, wanted)
+    best = trial.most_lasting(exact, ByteChange(content, wanted), None)
     if best is not None:
         return _with_glob(best, trial.glob_of_text(best))
     raise NotDerivedError(f"{path}, line {lines[0] + 1}: {_why_no_text(content, wanted)}")
@@ -276,13 +276,15 @@ def _choose(
     now, wanted = place.passage.now, place.passage.wanted
     near: dict[Verdict, list[Candidate]] = {}
     candidates = _exact(case, trial, place, strategies, near, choice)
-    best = trial.most_lasting(candidates, now, wanted)
+    change = ByteChange(now, wanted)
+    best = trial.most_lasting(candidates, change, case.scope)
     if best is not None:
         choice.candidate = _with_files(best, trial, now, wanted)
         return bool(near)
     verdicts: list[tuple[Candidate, Verdict]] = []
     for further in () if exact else (near.get("layout", []), near.get("code", [])):
-        best = trial.most_lasting(_fitting(further, trial, place.passage, verdicts), now, wanted)
+        fitting = _fitting(further, trial, place.passage, verdicts)
+        best = trial.most_lasting(fitting, change, case.scope)
         if best is not None:
             gives = next(verdict for candidate, verdict in verdicts if candidate is best)
             choice.gives = None if gives == "exact" else gives

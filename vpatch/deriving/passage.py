@@ -6,13 +6,13 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from vpatch.deriving.source_code import Function
+from vpatch.deriving.left_out import outermost_functions
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from vpatch.deriving.differences import CodeDifference
-    from vpatch.deriving.source_code import SourceCode, Statement
+    from vpatch.deriving.source_code import SourceCode
 
 
 @dataclass(frozen=True)
@@ -70,7 +70,7 @@ def _joined(*parts: Iterable[str]) -> bytes:
 def _without_bodies(source: SourceCode, first: int, last: int) -> Iterator[str]:
     """Some lines of a file; of functions that lie in these, the headers and `...`."""
     line, last = first, max(first, last)
-    for statement in _functions(source.block.statements):
+    for statement in outermost_functions(source.block.statements):
         if statement.top < first or statement.end > last:
             continue
         body = statement.parts[0].body
@@ -78,14 +78,3 @@ def _without_bodies(source: SourceCode, first: int, last: int) -> Iterator[str]:
         yield f"{' ' * body.statements[0].node.col_offset}...\n"
         line = statement.end
     yield from source.lines[line:last]
-
-
-def _functions(statements: Iterable[Statement]) -> Iterator[Statement]:
-    """The outermost functions of some statements that have lines of their own."""
-    for statement in statements:
-        if isinstance(statement.node, Function):
-            if statement.parts:
-                yield statement
-        else:
-            for part in statement.parts:
-                yield from _functions(part.body.statements)

@@ -18,7 +18,6 @@ from vpatch.codemods.bind import bind
 from vpatch.declare.edits import Edit
 from vpatch.deriving.code import comments_of
 from vpatch.deriving.defining_files import files_defining, files_with_root
-from vpatch.deriving.other_releases import ByteChange
 from vpatch.deriving.source_code import is_docstring, parsed
 from vpatch.errors import UsageError
 from vpatch.planning.editing import run_edit
@@ -28,11 +27,11 @@ from vpatch.trust.decision import NOTHING
 from vpatch.util.scratch import scratch_folder
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from vpatch.codemods.bind import BoundEdit
     from vpatch.deriving.candidate import Candidate, Declared
-    from vpatch.deriving.other_releases import OtherFiles, Survival
+    from vpatch.deriving.other_releases import ByteChange, OtherFiles, Survival
     from vpatch.deriving.passage import Passage
     from vpatch.source.tree import Tree
 
@@ -98,27 +97,39 @@ class Trial:
         return after if is_idle else None
 
     def most_lasting(
-        self, candidates: Iterable[Candidate], now: bytes, wanted: bytes
+        self, candidates: Iterable[Candidate], change: ByteChange, scope: Sequence[str] | None
     ) -> Candidate | None:
         """The candidate that does the same in most of the other releases; the first of several.
 
-        The other releases get what it makes of them, for the next difference.
+        The other releases get what it makes of them, for the next difference. `scope` is the name
+        of the definition that all candidates edit; None where they may edit any.
         """
+        if not self.others.files:
+            return next(iter(candidates), None)
+        tried: list[tuple[Candidate, Sequence[BoundEdit]]] = []
+
+        def forms() -> Iterator[Sequence[BoundEdit]]:
+            for candidate in itertools.islice(candidates, _MOST_FORMS):
+                bound = self.bound(candidate)
+                if bound is not None:
+                    tried.append((candidate, bound))
+                    self.others.tried += 1
+                    yield bound
+
         best: tuple[Candidate, Survival] | None = None
-        for candidate in itertools.islice(candidates, _MOST_FORMS):
-            if not self.others.files:
-                return candidate
-            bound = self.bound(candidate)
-            if bound is None:
-                continue
-            survival = self.others.survival(bound, self._alone, ByteChange(now, wanted))
+        for survival in self.others.survivals(forms(), self._alone, change, scope):
             if best is None or survival.rank > best[1].rank:
-                best = candidate, survival
+                best = tried[-1][0], survival
             if survival.releases == self.others.releases:
                 break
         if best is None:
             return None
-        self.others.files = best[1].same
+        survival = best[1]
+        if scope == ():
+            # Without the name of a definition, the places in all functions count.
+            last = [bound for candidate, bound in tried if candidate is best[0]]
+            (survival,) = self.others.survivals(last, self._alone, change, None)
+        self.others.files = survival.same
         return best[0]
 
     def _placed(self, candidate: Candidate) -> list[Declared]:
