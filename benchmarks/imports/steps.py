@@ -160,7 +160,10 @@ def same_code(path: str, one: bytes, other: bytes, *, docstrings: bool) -> bool:
         return False
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        trees = [ast.parse(text) for text in (one, other)]
+        try:
+            trees = [ast.parse(text) for text in (one, other)]
+        except SyntaxError:
+            return False
     if not docstrings:
         for tree in trees:
             _drop_docstrings(tree)
