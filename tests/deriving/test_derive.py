@@ -401,6 +401,14 @@ def test_edits_of_two_files_stay_apart_if_a_third_one_has_the_place_done():
     assert merged(placed, tree_of({**files, "vllm/c.py": after})) == [one for _, one in placed]
 
 
+def test_edits_whose_names_are_in_many_files_are_not_run_on_all_of_them(monkeypatch):
+    edit = {"find": "def __init__(...): ...", "add-keyword": {"prefix": '""'}}
+    files = {f"vllm/m{n}.py": "class A:\n    def __init__(self): pass\n" for n in range(40)}
+    placed = [(path, {**edit, "files": path}) for path in list(files)[:2]]
+    monkeypatch.setattr("vpatch.commands.importing.merge.run_edit", lambda *_: 1 / 0)
+    assert merged(placed, tree_of(files)) == [one for _, one in placed]
+
+
 KINDS = """\
 KINDS = [
     "a",
