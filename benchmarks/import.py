@@ -7,7 +7,8 @@
 Four groups of changes are imported:
 
 - `own`: what each patch of the library changes in vLLM 0.23.0, as a diff. A release counts if the
-  patch is needed there; right is what the patch that was written by hand makes.
+  patch is needed there, by the same variants: of others, the diff says nothing. Right is the code
+  that the patch makes which was written by hand, whatever its layout, comments and docstrings.
 - `pairs`: small changes of the kinds that people carry (benchmarks/imports/pairs.py).
 - `upstream`: each file that differs between a release and the patch release behind it. Those are
   upstream's own corrections. They are tried on every other release.
@@ -43,7 +44,7 @@ import re
 import sys
 import tempfile
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -52,7 +53,7 @@ from imports.merged import MERGED
 from imports.merged_rows import merged_rows, met, show_merged
 from imports.pairs import MODULE, PAIRS
 from imports.places import Places
-from imports.steps import show_steps, step_rows
+from imports.steps import same_code, show_steps, step_rows
 from imports.table import Row, show
 from packaging.version import Version
 from survival import TOOLS, contents, diff_of, edit_of, lay_out, run
@@ -105,8 +106,9 @@ class Imported:
     before: Files
     after: Files
     patch: Patch | None
-    # Written by hand, where the change is one of the library's.
+    # Written by hand, where the change is one of the library's; and their variants at the origin.
     hand: tuple[Patch, ...] = ()
+    variants: tuple[str | None, ...] = ()
 
 
 def imported(
@@ -143,7 +145,8 @@ def own(context: Context) -> Iterator[Imported]:
                 edit = edit_of(patches, tree)
             if edit is not None:
                 files = dict(edit.before), dict(edit.after)
-                yield imported(context, Row("own", name), version, *files, tuple(patches))
+                change = imported(context, Row("own", name), version, *files, tuple(patches))
+                yield replace(change, variants=edit.variants)
                 break
 
 
@@ -195,7 +198,7 @@ def tried(change: Imported, tree: Tree, places: Places, decision: Decision) -> N
     situation = "open"
     if change.hand:
         hand = edit_of(list(change.hand), tree)
-        if hand is None or hand.fault:
+        if hand is None or hand.fault or hand.variants != change.variants:
             return
         wanted = hand.after
         paths = sorted({*paths, *hand.before})
@@ -245,10 +248,13 @@ def by_vpatch(
 def verdict(
     change: Imported, target: Files, made: Files, wanted: Mapping[str, bytes] | None
 ) -> str:
-    """Judge what was made of the target's files: as by hand, or by their definitions."""
+    """Judge what was made of the target's files: by the code as by hand, or by definitions."""
     if wanted is None:
         return judged(change.before, change.after, target, made)
-    same = all(made.get(path) == text for path, text in {**target, **wanted}.items())
+    same = all(
+        same_code(path, made.get(path, b""), text, docstrings=False)
+        for path, text in {**target, **wanted}.items()
+    )
     return "right" if same else "wrong"
 
 

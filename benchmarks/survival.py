@@ -87,11 +87,15 @@ class Patched(SearchedTree):
 
 @dataclass(frozen=True)
 class Edit:
-    """What vpatch makes of the files that it changes in a release; `fault` is why that is wrong."""
+    """What vpatch makes of the files that it changes in a release; `fault` is why that is wrong.
+
+    `variants` are those of the patches that are needed.
+    """
 
     before: Files
     after: Files
     fault: str = ""
+    variants: tuple[str | None, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -119,9 +123,11 @@ def edit_of(patches: list[Patch], tree: Tree) -> Edit | None:
     first = dict(reversed(changes))
     before = {path: c.before for path, c in first.items() if c.before is not None}
     after = {path: change.after for path, change in changes}
-    taken = [decision.patch for decision in decisions if decision.state is State.NEEDED]
+    needed = [decision for decision in decisions if decision.state is State.NEEDED]
+    taken = [decision.patch for decision in needed]
     made = Patched(tree, after, frozenset(patch.id for patch in taken))
-    return Edit(before, after, fault_of(taken, made))
+    variants = tuple(decision.variant for decision in needed)
+    return Edit(before, after, fault_of(taken, made), variants)
 
 
 def fault_of(taken: list[Patch], made: Patched) -> str:

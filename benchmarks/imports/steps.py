@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any
 
 from survival import diff_of
 
+from vpatch.commands.importing.hunks import count_hunks
 from vpatch.commands.importing.request import ImportRequest
 from vpatch.commands.importing.usecase import import_patches
 from vpatch.errors import VpatchError
@@ -49,7 +50,8 @@ SHARE_GOAL = 0.9
 class StepRow:
     """One file of a step, and what became of its diff.
 
-    `result` is `same code`, `other code`, `refused` or `crash`. `seconds` are of CPU.
+    `result` is `same code`, `other code`, `refused` or `crash`. `seconds` are of CPU. `silent` are
+    hunks that are not by meaning for nothing but comments or docstrings, which are left out.
     """
 
     step: str
@@ -58,6 +60,7 @@ class StepRow:
     why: str = ""
     hunks: int = 0
     by_meaning: int = 0
+    silent: int = 0
     others: int = 0
     seconds: float = 0.0
     kinds: Counter[str] = field(default_factory=Counter)
@@ -130,6 +133,8 @@ def _import(
             row.seconds = time.process_time() - begun
         counts = one.draft.counts
         row.hunks, row.by_meaning, row.others = counts.python, counts.by_meaning, counts.others
+        row.silent = count_hunks(one.draft.change.files, one.draft.derived).by_meaning
+        row.silent -= row.by_meaning
         row.kinds = counts.kinds
         row.texts.update(edit.why for edit in one.draft.derived if edit.why)
         failed = [failure for edit in one.draft.derived for failure in edit.failures]
@@ -160,7 +165,10 @@ def same_code(path: str, one: bytes, other: bytes, *, docstrings: bool) -> bool:
         return False
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        trees = [ast.parse(text) for text in (one, other)]
+        try:
+            trees = [ast.parse(text) for text in (one, other)]
+        except SyntaxError:
+            return False
     if not docstrings:
         for tree in trees:
             _drop_docstrings(tree)
@@ -209,12 +217,14 @@ def _show_step(step: str, rows: Sequence[StepRow]) -> bool:
     hunks, meaning = sum(r.hunks for r in rows), sum(r.by_meaning for r in rows)
     times = sorted(row.per_hunk for row in rows)
     share = meaning / hunks if hunks else 1.0
+    silent = sum(r.silent for r in rows)
     print(
         f"{step}: {len(rows)} files, {results['same code']} with the code of the later release, "
         f"{results['refused']} refused, {results['other code']} with other code, "
         f"{results['crash']} crashed; {meaning} of {hunks} hunks of Python by meaning "
-        f"({share:.1%}); CPU for a hunk: {median(times):.2f} s in the median, {times[-1]:.2f} s at "
-        f"worst; {sum(r.seconds for r in rows):.0f} s in all"
+        f"({share:.1%}), and {silent} more but for comments and docstrings that are left out; "
+        f"CPU for a hunk: {median(times):.2f} s in the median, {times[-1]:.2f} s at worst; "
+        f"{sum(r.seconds for r in rows):.0f} s in all"
     )
     is_right = results["same code"] == len(rows)
     is_fast = median(times) <= MEDIAN_GOAL and times[-1] <= WORST_GOAL

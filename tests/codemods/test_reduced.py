@@ -218,3 +218,20 @@ def test_much_is_left_out(monkeypatch):
     reduced = [one for one in made if one is not None]
     assert len(reduced) > len(made) / 5
     assert sum(len(one[0].left_out) > 1 for one in reduced) > len(reduced) / 10
+
+
+@pytest.mark.parametrize(
+    ("code", "is_reduced"),
+    [
+        ("import a\n\nb = 1\n\n# Speculative decoding: fast.\ntarget(b)\n", True),
+        ("import a\n# coding: latin-1\nb = 1\ntarget(b)\n", False),
+        # With the function left out, the comment would be in the second line.
+        ("def f():\n    pass\n# Speculative decoding: fast.\ntarget(b)\n", False),
+    ],
+)
+def test_a_comment_is_an_encoding_in_the_first_two_lines_alone(code, is_reduced):
+    (edit,) = edits_of({**EDITS["rewrite"], "files": PATH})
+    look = edit.codemod.reading, edit.codemod.place
+    view = View(tree_of({PATH: code}))
+    assert (view.reduced(PATH, look) is not None) is is_reduced
+    assert run_edit(edit, view).view.read(PATH) == code.replace("(b)", "(b, more=1)").encode()

@@ -44,6 +44,22 @@ def rewrite(find, new, **keys):
             "# why\ndef f(\n  a,  # b\n):\n  # c\n  pass\n",
             "# why\n@d\ndef f(\n  a,  # b\n):\n  # c\n  pass\n",
         ),
+        # More operands of one operator bind as they stand.
+        (
+            "x = a or d",
+            "x = (\n    a\n    or b\n    or c\n    or d\n)",
+            "x = (\n    a\n    or d\n)\n",
+            "x = (\n    a\n    or b\n    or c\n    or d\n)\n",
+        ),
+        ("x = a + d", "x = a + b + d", "x = a + d\n", "x = a + b + d\n"),
+        ("x = a - d", "x = (a or b) - d", "x = a - d\n", "x = (a or b) - d\n"),
+        # Here nothing else allows the line breaks.
+        (
+            "x = a or d",
+            "x = (\n    a\n    or b\n    or d\n)",
+            "x = a or d\n",
+            "x = (a\n    or b) or d\n",
+        ),
         ("class C: ...", "class C(B): ...", "class C:\n  x = 1\n", "class C(B):\n  x = 1\n"),
         ("def f(a, ...): ...", "def g(a, ...): ...", "def f(a, *b): x\n", "def g(a, *b): x\n"),
         (

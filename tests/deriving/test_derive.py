@@ -19,6 +19,7 @@ from vpatch.planning.view import View
 
 PATH = "vllm/m.py"
 LONG = "one_name_of_a_module_that_is_quite_long"
+LONG_CLASS = "class Helper:\n" + "".join(f"    size_{n} = {n}\n" for n in range(30))
 BEFORE = '''\
 """A module."""
 import os
@@ -155,6 +156,22 @@ CASES = {
         ("        y = self.proj(x)\n", "        z = self.proj(x)\n        y = z + 1\n"),
         {"within": "Layer.forward"},
     ),
+    "an assignment to a call": (
+        ("            self.done = True\n", "            finish(self)\n"),
+        {"within": "Layer.__init__"},
+    ),
+    "all of a block": (
+        ("            return self.head(y)\n", "            y = self.head(y)\n"),
+        {"within": "Layer.forward"},
+    ),
+    "a function with another name and another body": (
+        ("helper(a):\n    return os.path.join(a, first)", "joined(a):\n    return os.path.join(a)"),
+        {"find": "def helper(...): ...", "rewrite": "def joined(...): ..."},
+    ),
+    "a function to a class, which is longer than a pattern": (
+        ("def helper(a):\n    return os.path.join(a, first)\n", LONG_CLASS),
+        {"delete": "def helper(...): ..."},
+    ),
 }
 
 
@@ -192,6 +209,42 @@ def test_a_statement_that_goes_away_is_deleted_where_there_is_an_edit_for_it():
     (found,) = derived(after)
     assert found.kind == ("delete" if "delete" in VERBS else "text")
     assert made([found], BEFORE) == after
+
+
+def test_what_does_not_fit_beside_the_change_is_not_tried_on_the_whole_file(monkeypatch):
+    after = BEFORE.replace("y.sum() > 0", "y.mean() > 1")
+    read: list[bytes] = []
+    plain = Trial._made_of
+
+    def counting(self, bound, passage):
+        read.append(passage.now)
+        return plain(self, bound, passage)
+
+    monkeypatch.setattr(Trial, "_made_of", counting)
+    (one,) = derived(after)
+    assert one.kind == "rewrite"
+    assert read.count(BEFORE.encode()) == 1
+    assert any(b"self.proj = Linear" not in text for text in read)
+
+
+def test_of_several_functions_the_one_that_is_most_like_the_new_one_became_it():
+    body = "    {0} = one(a, b)\n    {0} += two(a)\n    return {0}\n"
+    before = "\n\n".join(f"def {n}(a, b):\n{body.format(n)}" for n in ("x", "y", "z"))
+    after = "def other(a, b):\n" + body.format("y").replace("two", "three")
+    found = derived(after, before)
+    assert [one.kind for one in found if one.kind in {"text", "diff"}] == []
+    edits = [edit for one in found for edit in one.candidate.edits]
+    assert {"find": "def y(...): ...", "rewrite": "def other(...): ..."}.items() <= edits[1].items()
+    assert made(found, before) == after
+
+
+def test_an_insert_is_text_where_its_code_is_elsewhere_in_the_block():
+    """As a part of a patch without an `effect`, it would be a conflict."""
+    before = "def f(x):\n    a = None\n    first(x)\n    last(x)\n    return a\n"
+    after = before.replace("    last", "    a = None\n    last")
+    (one,) = derived(after, before)
+    assert one.kind == "text"
+    assert made([one], before) == after
 
 
 def test_several_changes_of_a_file_are_edits_in_its_order():
@@ -348,6 +401,14 @@ def test_edits_of_two_files_stay_apart_if_a_third_one_has_the_place_done():
     assert merged(placed, tree_of({**files, "vllm/c.py": after})) == [one for _, one in placed]
 
 
+def test_edits_whose_names_are_in_many_files_are_not_run_on_all_of_them(monkeypatch):
+    edit = {"find": "def __init__(...): ...", "add-keyword": {"prefix": '""'}}
+    files = {f"vllm/m{n}.py": "class A:\n    def __init__(self): pass\n" for n in range(40)}
+    placed = [(path, {**edit, "files": path}) for path in list(files)[:2]]
+    monkeypatch.setattr("vpatch.commands.importing.merge.run_edit", lambda *_: 1 / 0)
+    assert merged(placed, tree_of(files)) == [one for _, one in placed]
+
+
 KINDS = """\
 KINDS = [
     "a",
@@ -430,14 +491,14 @@ def test_a_strategy_that_fails_costs_itself_alone(monkeypatch, caplog):
 
 
 def test_a_candidate_that_cannot_be_run_costs_its_strategy(monkeypatch):
-    verdict = Trial.verdict
+    bound = Trial.bound
 
-    def failing(self, candidate, now, wanted):
+    def failing(self, candidate):
         if candidate.kind == "add-keyword":
             raise RecursionError
-        return verdict(self, candidate, now, wanted)
+        return bound(self, candidate)
 
-    monkeypatch.setattr(Trial, "verdict", failing)
+    monkeypatch.setattr(Trial, "bound", failing)
     after = BEFORE.replace("Linear(4, 4)", 'Linear(4, 4, prefix="a")')
     (one,) = derived(after)
     assert one.kind == "rewrite"

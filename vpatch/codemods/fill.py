@@ -160,12 +160,12 @@ def fitted(node: _Node, parent: type[cst.CSTNode]) -> _Node:
         torn = not (isinstance(node, cst.Tuple) and issubclass(parent, _TUPLE_PARENTS))
     else:
         torn = isinstance(node, _COMPOUND) and not issubclass(parent, _LOOSE_PARENTS)
-    if torn or _breaks_the_line(node):
+    if torn or breaks_the_line(node):
         return cast("_Node", node.with_changes(lpar=[cst.LeftParen()], rpar=[cst.RightParen()]))
     return node
 
 
-def _breaks_the_line(node: cst.BaseExpression) -> bool:
+def breaks_the_line(node: cst.BaseExpression) -> bool:
     """Whether the code has a line break that only the brackets around it allow."""
     code = code_of(node)
     if "\n" not in code:

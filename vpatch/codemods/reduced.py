@@ -147,13 +147,15 @@ class Reducer:
         left_out: list[bytes] = []
         line = 0
         for first, last in self._spans([_Walk(self, look) for look in looks]):
-            text = b"".join(self._lines[first:last])
-            parts += [*self._lines[line:first], _mark_of(text, len(left_out))]
-            left_out.append(text)
+            lines = b"".join(self._lines[first:last])
+            parts += [*self._lines[line:first], _mark_of(lines, len(left_out))]
+            left_out.append(lines)
             line = last
-        if not left_out:
+        text = b"".join([*parts, *self._lines[line:]])
+        # In a shorter text, another comment may be in the first two lines.
+        if not left_out or STRANGE_LINES.search(text):
             return None
-        return Reduced(b"".join([*parts, *self._lines[line:]]), left_out)
+        return Reduced(text, left_out)
 
     def _spans(self, walks: Sequence[_Walk]) -> list[_Span]:
         """What may be left out, from the top; neighbours are one span."""

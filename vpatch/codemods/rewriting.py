@@ -10,7 +10,7 @@ import libcst as cst
 from vpatch.codemods.alike import as_set, is_any_braces
 from vpatch.codemods.correspond import has_gap, identical, kept_part, same_operator
 from vpatch.codemods.entries import LITERALS, EntryLine
-from vpatch.codemods.fill import CannotRewrite, fill, fitted, unmarked
+from vpatch.codemods.fill import CannotRewrite, breaks_the_line, fill, fitted, unmarked
 from vpatch.codemods.layout import LayoutLine, opening_of
 from vpatch.codemods.match import same
 from vpatch.codemods.nodes import OPTIONAL, PREFIX, Field, Space, code_of, meaningful_fields
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
     from vpatch.codemods.match import Match
 
+_OPERATIONS = (cst.BinaryOperation, cst.BooleanOperation)
 _OPERANDS = frozenset(["expression", "left", "right"])
 
 
@@ -210,6 +211,9 @@ class _Rewriting:
         if is_elif and not isinstance(template, (cst.If, cst.Else)):
             raise CannotRewrite(f"an elif can become nothing but another elif: {code_of(template)}")
         new = fill(unmarked(template), replace(self.match, bindings=bindings), self.parent)
+        if isinstance(new, _OPERATIONS) and new.lpar:
+            bare = new.with_changes(lpar=(), rpar=())
+            new = bare if self._continues_operation(bare) else new
         if isinstance(node, cst.BaseExpression) and isinstance(new, cst.BaseExpression):
             return new.with_changes(lpar=node.lpar, rpar=node.rpar) if node.lpar else new
         if isinstance(node, cst.BaseCompoundStatement) and isinstance(
@@ -218,6 +222,22 @@ class _Rewriting:
             comments = [line for line in new.leading_lines if line.comment]
             return new.with_changes(leading_lines=[*node.leading_lines, *comments])
         return new
+
+    def _continues_operation(self, new: cst.BaseExpression) -> bool:
+        """Whether new code needs no brackets as the left operand of its own operator.
+
+        So it is in `a or b or c`, if brackets around all of it allow its line breaks.
+        """
+        template, parent = self.template, self.parent
+        return (
+            isinstance(template, _OPERATIONS)
+            and isinstance(parent, _OPERATIONS)
+            and not template.lpar
+            and type(template) is type(parent)
+            and same_operator(template, parent)
+            and parent.left is self.node
+            and (bool(parent.lpar) or not breaks_the_line(new) or breaks_the_line(parent))
+        )
 
     def _with_annotation(self, pattern: cst.Assign, node: cst.AnnAssign) -> cst.CSTNode:
         """Rewrite `x: T = v` by a pattern without annotation, and keep the annotation."""

@@ -13,8 +13,9 @@ if TYPE_CHECKING:
 Part = ast.stmt | ast.ExceptHandler | ast.match_case
 # The fields of a statement that hold its blocks, in Python's own trees and in libcst's.
 BLOCKS = ("body", "handlers", "cases", "orelse", "finalbody")
-# Lines and columns do not mean the same to libcst, and to everybody, with these.
-STRANGE_LINES = re.compile(rb"\A\xef\xbb\xbf|[\f\r]|^[ \t]*#.*coding[:=]", re.MULTILINE)
+# Lines and columns do not mean the same to libcst, and to everybody, with these. A comment declares
+# an encoding in the first two lines alone.
+STRANGE_LINES = re.compile(rb"\A\xef\xbb\xbf|[\f\r]|\A(?:.*\n)?[ \t]*#.*coding[:=]")
 
 
 def inner_parts(node: ast.AST) -> Iterator[Part]:

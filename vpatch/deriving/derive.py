@@ -15,8 +15,9 @@ from vpatch.changes.time_limit import TimeOverError
 from vpatch.deriving.candidate import Candidate, Case
 from vpatch.deriving.differences import CodeDifference, differences
 from vpatch.deriving.other_releases import ByteChange, OtherFiles
+from vpatch.deriving.passage import DifferenceInFile, Passage
 from vpatch.deriving.source_code import SourceCode, is_docstring, parsed_if_python
-from vpatch.deriving.strategies import STRATEGIES
+from vpatch.deriving.strategies import LAST_STRATEGIES, STRATEGIES
 from vpatch.deriving.texts import texts
 from vpatch.deriving.trial import Trial, same_code
 from vpatch.errors import UnavailableError
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from vpatch.changes.change import FileChange
     from vpatch.deriving.other_releases import OtherFile
     from vpatch.deriving.source_code import Statement
+    from vpatch.deriving.strategies import Strategies
     from vpatch.deriving.trial import Verdict
     from vpatch.source.tree import Tree
 
@@ -156,6 +158,7 @@ def _text_for(now: list[str], lines: tuple[int, int], new: list[str], trial: Tri
     path = trial.path
     content = "".join(now).encode()
     wanted = "".join([*now[: lines[0]], *new, *now[lines[1] :]]).encode()
+    passage = Passage(content, wanted, trial.final)
     digest = hashlib.sha256(content + wanted).hexdigest()[:8]
     name = f"{path.rpartition('/')[2].rpartition('.')[0] or 'hunk'}-{digest}.diff"
     docstrings = _docstrings(content) if path.endswith(".py") else frozenset()
@@ -166,9 +169,9 @@ def _text_for(now: list[str], lines: tuple[int, int], new: list[str], trial: Tri
             texts(path, now, lines, new, name),
             key=lambda one: _has_context(one, docstrings.difference(now[slice(*lines)])),
         )
-        if trial.verdict(candidate, content, wanted) == "exact"
+        if (bound := trial.bound(candidate)) is not None and trial.is_exact(bound, passage)
     )
-    best = trial.most_lasting(exact, content, wanted)
+    best = trial.most_lasting(exact, ByteChange(content, wanted), None)
     if best is not None:
         return _with_glob(best, trial.glob_of_text(best))
     raise NotDerivedError(f"{path}, line {lines[0] + 1}: {_why_no_text(content, wanted)}")
@@ -210,12 +213,10 @@ def _of_python(
         top, bottom = difference.after
         now = [*after.lines[:top], *before.lines[start:]]
         new = list(after.lines[top:bottom])
-        content = "".join(now).encode()
-        wanted = "".join([*after.lines[:bottom], *before.lines[end:]]).encode()
         case = Case(trial.path, difference, before, after)
         why = why_text(difference)
         tried = trial.others.tried
-        choice = _by_meaning(case, trial, content, wanted, exact=exact)
+        choice = _by_meaning(case, trial, exact=exact)
         failures = tuple(choice.failures)
         if choice.candidate is None:
             lines = (top, top + end - start)
@@ -243,47 +244,95 @@ class _Choice:
     failures: list[str] = field(default_factory=list)
 
 
-def _by_meaning(case: Case, trial: Trial, now: bytes, wanted: bytes, *, exact: bool) -> _Choice:
+def _by_meaning(case: Case, trial: Trial, *, exact: bool) -> _Choice:
     """The first candidate that gives the bytes, or else the first that gives the code.
 
     A strategy that fails is skipped.
     """
     choice = _Choice()
+    place = DifferenceInFile(case.before, case.after, case.difference)
+    # Comments and blank lines alone are no change of the code that would need an edit.
+    is_silent = same_code(place.window.now, place.window.wanted)
+    is_near = _choose(choice, case, trial, place, STRATEGIES, exact=exact or is_silent)
+    if choice.candidate is None and not is_silent and not (exact and is_near):
+        _choose(choice, case, trial, place, LAST_STRATEGIES, exact=exact)
+    return choice
+
+
+def _choose(
+    choice: _Choice,
+    case: Case,
+    trial: Trial,
+    place: DifferenceInFile,
+    strategies: Strategies,
+    *,
+    exact: bool,
+) -> bool:
+    """Put the best candidate of some strategies into the choice, if one holds.
+
+    Returns:
+        Whether some give the code in another layout, or without comments.
+    """
+    now, wanted = place.passage.now, place.passage.wanted
     near: dict[Verdict, list[Candidate]] = {}
-    best = trial.most_lasting(
-        _exact(case, trial, ByteChange(now, wanted), near, choice), now, wanted
-    )
+    candidates = _exact(case, trial, place, strategies, near, choice)
+    change = ByteChange(now, wanted)
+    best = trial.most_lasting(candidates, change, case.scope)
     if best is not None:
         choice.candidate = _with_files(best, trial, now, wanted)
-        return choice
-    # Comments and blank lines alone are no change of the code that would need an edit.
-    if near and not exact and not same_code(now, wanted):
-        choice.gives = "layout" if "layout" in near else "code"
-        best = trial.most_lasting(near[choice.gives], now, wanted)
+        return bool(near)
+    verdicts: list[tuple[Candidate, Verdict]] = []
+    for further in () if exact else (near.get("layout", []), near.get("code", [])):
+        fitting = _fitting(further, trial, place.passage, verdicts)
+        best = trial.most_lasting(fitting, change, case.scope)
         if best is not None:
+            gives = next(verdict for candidate, verdict in verdicts if candidate is best)
+            choice.gives = None if gives == "exact" else gives
             choice.candidate = _with_glob(best, trial.glob, everywhere=True)
-    return choice
+            break
+    return bool(near)
+
+
+def _fitting(
+    candidates: Sequence[Candidate],
+    trial: Trial,
+    passage: Passage,
+    verdicts: list[tuple[Candidate, Verdict]],
+) -> Iterator[Candidate]:
+    """The candidates that give at least the code in the whole file; `verdicts` get what each is."""
+    for candidate in candidates:
+        bound = trial.bound(candidate)
+        verdict = None if bound is None else trial.verdict(bound, passage)
+        if verdict is not None:
+            verdicts.append((candidate, verdict))
+            yield candidate
 
 
 def _exact(
     case: Case,
     trial: Trial,
-    change: ByteChange,
+    place: DifferenceInFile,
+    strategies: Strategies,
     near: dict[Verdict, list[Candidate]],
     choice: _Choice,
 ) -> Iterator[Candidate]:
-    """The candidates that give the bytes; those that give the code alone go to `near`."""
+    """The candidates that give the bytes; those that give the code of the window go to `near`."""
     numbers = itertools.count()
-    for strategy in STRATEGIES:
+    for strategy in strategies:
         try:
             for candidate in itertools.takewhile(
                 lambda _: next(numbers) < _MOST_CANDIDATES, strategy(case)
             ):
-                verdict = trial.verdict(candidate, change.now, change.wanted)
-                if verdict == "exact":
+                bound = trial.bound(candidate)
+                if bound is None:
+                    continue
+                verdict = trial.verdict(bound, place.window)
+                if verdict == "exact" and trial.is_exact(bound, place.passage):
                     yield candidate
                 elif verdict is not None:
-                    near.setdefault(verdict, []).append(candidate)
+                    # Lines that are longer elsewhere in the file may decide about the layout.
+                    at_most: Verdict = "layout" if verdict == "exact" else verdict
+                    near.setdefault(at_most, []).append(candidate)
         except (TimeOverError, UnavailableError):
             raise
         except Exception as error:  # noqa: BLE001 - the others may still say the difference

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from dataclasses import dataclass, replace
 from difflib import SequenceMatcher
 from typing import TYPE_CHECKING
@@ -11,6 +12,13 @@ from vpatch.deriving.source_code import Block, Definition, SourceCode, Statement
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+
+# Statements with this share of their words in common are taken for one that changed.
+_LIKE = 0.6
+# So many statements of each side are looked at, and so many words of each.
+_MOST_STATEMENTS = 12
+_MOST_WORDS = 400
+_WORD = re.compile(r"\w+|[^\w\s]")
 
 
 @dataclass(frozen=True)
@@ -33,8 +41,8 @@ class CodeDifference:
 
     @property
     def scope(self) -> tuple[str, ...]:
-        """The qualified name of the definition that the block is in."""
-        return self.blocks[0].scope
+        """The qualified name of the definition that the block is in; its header is made already."""
+        return self.blocks[1].scope
 
     @property
     def nodes(self) -> tuple[ast.AST, ast.AST] | None:
@@ -109,6 +117,12 @@ class _Comparison:
         for keys in (_same_code, _same_subject):
             pairs = _pair_by_key(pairs, [keys(s) for s in lefts], [keys(s) for s in rights])
         pairs = _pair_remaining(pairs, lefts, rights)
+        if len(pairs) < min(len(lefts), len(rights)):
+            words = [
+                [_WORD.findall(code.lines_of(s.top, s.end)) for s in side]
+                for code, side in ((self.before, lefts), (self.after, rights))
+            ]
+            pairs = _pair_similar(pairs, (lefts, rights), words)
         return [(olds[0] + i, news[0] + j) for i, j in pairs]
 
     def _group(
@@ -213,6 +227,40 @@ def _pair_remaining(
                 if not isinstance(one.node, Definition) and not isinstance(other.node, Definition)
             ]
     return sorted(pairs)
+
+
+def _pair_similar(
+    known: Sequence[tuple[int, int]],
+    sides: tuple[Sequence[Statement], Sequence[Statement]],
+    words: Sequence[Sequence[Sequence[str]]],
+) -> list[tuple[int, int]]:
+    """Pair statements of a kind that have most of their words in common, in their order."""
+    pairs = list(known)
+    for olds, news in _gaps(known, (len(sides[0]), len(sides[1]))):
+        shares = {
+            (i, j): _share(words[0][i], words[1][j])
+            for i in range(*olds.indices(olds.start + _MOST_STATEMENTS))
+            for j in range(*news.indices(news.start + _MOST_STATEMENTS))
+            if type(sides[0][i].node) is type(sides[1][j].node)
+        }
+        while shares:
+            best = max(shares, key=lambda pair: shares[pair])
+            if shares[best] <= _LIKE:
+                break
+            pairs.append(best)
+            # A pair may not cross it.
+            shares = {
+                (i, j): share
+                for (i, j), share in shares.items()
+                if (i < best[0] and j < best[1]) or (i > best[0] and j > best[1])
+            }
+    return sorted(pairs)
+
+
+def _share(one: Sequence[str], other: Sequence[str]) -> float:
+    """How many of the words of two codes are the same, at the same place of their order."""
+    matcher = SequenceMatcher(None, one[:_MOST_WORDS], other[:_MOST_WORDS], autojunk=False)
+    return matcher.ratio() if matcher.quick_ratio() > _LIKE else 0.0
 
 
 def _gaps(

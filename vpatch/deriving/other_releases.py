@@ -14,11 +14,12 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from vpatch.changes.time_limit import check_time
+from vpatch.deriving.left_out import WithoutBodies, without_bodies
 from vpatch.planning.editing import run_edit
 from vpatch.planning.view import UnparsableFile
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from vpatch.codemods.bind import BoundEdit
     from vpatch.planning.view import View
@@ -72,20 +73,42 @@ class OtherFiles:
     files: Sequence[OtherFile] = ()
     tried: int = field(default=0)
 
-    def survival(self, bound: Sequence[BoundEdit], view: View, change: ByteChange) -> Survival:
-        """Run a form on each file."""
+    def survivals(
+        self,
+        forms: Iterable[Sequence[BoundEdit]],
+        view: View,
+        change: ByteChange,
+        scope: Sequence[str] | None,
+    ) -> Iterator[Survival]:
+        """Run each form on each file, without the functions that the change is not in.
+
+        A `scope` of None means all of each file.
+        """
+        parts = [
+            WithoutBodies(other.content) if scope is None else without_bodies(other.content, scope)
+            for other in self.files
+        ]
+        for bound in forms:
+            yield self._survival(bound, view, change, parts)
+
+    def _survival(
+        self,
+        bound: Sequence[BoundEdit],
+        view: View,
+        change: ByteChange,
+        parts: Sequence[WithoutBodies],
+    ) -> Survival:
         survival = Survival()
-        for other in self.files:
+        for other, part in zip(self.files, parts, strict=True):
             check_time()
-            after = _made_of(bound, view.over({self.path: other.content}), self.path)
+            after = _made_of(bound, view.over({self.path: part.text}), self.path)
             if after is None:
                 survival = replace(survival, failed=(*survival.failed, *other.releases))
-            elif after == other.content or does_the_same(change, ByteChange(other.content, after)):
-                same = replace(other, content=after)
+            elif after == part.text or does_the_same(change, ByteChange(part.text, after)):
+                same = replace(other, content=part.restored(after))
                 survival = replace(survival, same=(*survival.same, same))
             else:
                 survival = replace(survival, wrong=(*survival.wrong, *other.releases))
-        self.tried += 1
         return survival
 
     @property

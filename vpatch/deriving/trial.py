@@ -13,11 +13,11 @@ from pydantic import TypeAdapter, ValidationError
 
 from vpatch.changes.paths import glob_of, glob_of_texts
 from vpatch.changes.time_limit import check_time
+from vpatch.codemods.base import Repeat
 from vpatch.codemods.bind import bind
 from vpatch.declare.edits import Edit
 from vpatch.deriving.code import comments_of
 from vpatch.deriving.defining_files import files_defining, files_with_root
-from vpatch.deriving.other_releases import ByteChange
 from vpatch.deriving.source_code import is_docstring, parsed
 from vpatch.errors import UsageError
 from vpatch.planning.editing import run_edit
@@ -27,11 +27,12 @@ from vpatch.trust.decision import NOTHING
 from vpatch.util.scratch import scratch_folder
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from vpatch.codemods.bind import BoundEdit
     from vpatch.deriving.candidate import Candidate, Declared
-    from vpatch.deriving.other_releases import OtherFiles, Survival
+    from vpatch.deriving.other_releases import ByteChange, OtherFiles, Survival
+    from vpatch.deriving.passage import Passage
     from vpatch.source.tree import Tree
 
 # What a candidate gives: the bytes of the source, the same code and comments in another layout, or
@@ -69,44 +70,66 @@ class Trial:
         texts = [text for pair in candidate.texts for text in pair]
         return glob_of_texts(self.path, self.tree, texts)
 
-    def verdict(self, candidate: Candidate, now: bytes, wanted: bytes) -> Verdict | None:
-        """Say whether a candidate makes `wanted` of what the file is `now`.
+    def bound(self, candidate: Candidate) -> Sequence[BoundEdit] | None:
+        """The edits of a candidate on this file alone; None if the vocabulary does not take one."""
+        return bound_edits(self._placed(candidate), candidate.files)
+
+    def verdict(self, bound: Sequence[BoundEdit], passage: Passage) -> Verdict | None:
+        """Say whether a candidate makes what is wanted of what the file is now.
 
         It must also find its places in the final file, and leave them alone there.
         """
+        after = self._made_of(bound, passage)
+        if after is None or after == passage.wanted:
+            return None if after is None else "exact"
+        return likeness(after, passage.wanted)
+
+    def is_exact(self, bound: Sequence[BoundEdit], passage: Passage) -> bool:
+        """Whether the verdict is `exact`; the others take longer to tell."""
+        return self._made_of(bound, passage) == passage.wanted
+
+    def _made_of(self, bound: Sequence[BoundEdit], passage: Passage) -> bytes | None:
         check_time()
-        bound = bound_edits(self._placed(candidate), candidate.files)
-        if bound is None:
-            return None
-        after = _run(bound, self._alone.over({self.path: now}), self.path)
-        if after is None or not self._idle(bound, self._alone):
-            return None
-        if after == wanted:
-            return "exact"
-        return likeness(after, wanted)
+        after = _run(bound, self._alone.over({self.path: passage.now}), self.path)
+        is_idle = after is not None and _is_idle(
+            bound, self._alone.over({self.path: passage.final})
+        )
+        return after if is_idle else None
 
     def most_lasting(
-        self, candidates: Iterable[Candidate], now: bytes, wanted: bytes
+        self, candidates: Iterable[Candidate], change: ByteChange, scope: Sequence[str] | None
     ) -> Candidate | None:
         """The candidate that does the same in most of the other releases; the first of several.
 
-        The other releases get what it makes of them, for the next difference.
+        The other releases get what it makes of them, for the next difference. `scope` is the name
+        of the definition that all candidates edit; None where they may edit any.
         """
+        if not self.others.files:
+            return next(iter(candidates), None)
+        tried: list[tuple[Candidate, Sequence[BoundEdit]]] = []
+
+        def forms() -> Iterator[Sequence[BoundEdit]]:
+            for candidate in itertools.islice(candidates, _MOST_FORMS):
+                bound = self.bound(candidate)
+                if bound is not None:
+                    tried.append((candidate, bound))
+                    self.others.tried += 1
+                    yield bound
+
         best: tuple[Candidate, Survival] | None = None
-        for candidate in itertools.islice(candidates, _MOST_FORMS):
-            if not self.others.files:
-                return candidate
-            bound = bound_edits(self._placed(candidate), candidate.files)
-            if bound is None:
-                continue
-            survival = self.others.survival(bound, self._alone, ByteChange(now, wanted))
+        for survival in self.others.survivals(forms(), self._alone, change, scope):
             if best is None or survival.rank > best[1].rank:
-                best = candidate, survival
+                best = tried[-1][0], survival
             if survival.releases == self.others.releases:
                 break
         if best is None:
             return None
-        self.others.files = best[1].same
+        survival = best[1]
+        if scope == ():
+            # Without the name of a definition, the places in all functions count.
+            last = [bound for candidate, bound in tried if candidate is best[0]]
+            (survival,) = self.others.survivals(last, self._alone, change, None)
+        self.others.files = survival.same
         return best[0]
 
     def _placed(self, candidate: Candidate) -> list[Declared]:
@@ -131,7 +154,7 @@ class Trial:
         if bound is None:
             return False
         after = _run(bound, self._whole.over({self.path: now}), self.path)
-        return after == wanted and self._idle(bound, self._whole)
+        return after == wanted and _is_idle(bound, self._whole.over({self.path: self.final}))
 
     def _others_defining(self, candidate: Candidate) -> frozenset[str]:
         """The other files that define what the edits are limited to by name."""
@@ -143,12 +166,6 @@ class Trial:
             else:
                 others |= files_defining(f"{owner} = ", self.tree)
         return frozenset(others - {self.path})
-
-    def _idle(self, bound: Sequence[BoundEdit], view: View) -> bool:
-        """Whether the edits have nothing left to do in the final file, and say so."""
-        view = view.over({self.path: self.final})
-        results = [run_edit(edit, view, carried=True) for edit in bound]
-        return not any(result.mismatch or result.todo for result in results)
 
 
 def bound_edits(edits: Sequence[Declared], files: Mapping[str, bytes]) -> list[BoundEdit] | None:
@@ -164,15 +181,27 @@ def bound_edits(edits: Sequence[Declared], files: Mapping[str, bytes]) -> list[B
 
 
 def _run(bound: Sequence[BoundEdit], view: View, path: str) -> bytes | None:
-    """What the edits make of a file; None if one does not fit, or changes another file."""
+    """What the edits make of a file; None if one does not fit, or changes another file.
+
+    Nor does an insert fit whose code is elsewhere in the block: a patch that has no `effect` would
+    be a conflict there.
+    """
     before = view
     for edit in bound:
         result = run_edit(edit, view)
         if result.mismatch is not None or not result.todo:
             return None
+        if any(site.repeat is Repeat.UNUSUAL for site in result.sites):
+            return None
         view = result.view
     changed = [name for name in view.files if view.files[name] != before.read(name)]
     return view.read(path) if changed == [path] else None
+
+
+def _is_idle(bound: Sequence[BoundEdit], view: View) -> bool:
+    """Whether edits have nothing left to do in files that have the change, and say so."""
+    results = [run_edit(edit, view, carried=True) for edit in bound]
+    return not any(result.mismatch or result.todo for result in results)
 
 
 def likeness(one: bytes, other: bytes, *, docstrings: bool = True) -> Verdict | None:

@@ -195,3 +195,15 @@ def test_a_text_that_would_be_long_is_none():
     code = "x = [\n" + 40 * "    1,\n" + "]\n"
     assert whole_statements(code, 3, 4, python=True) is None
     assert whole_statements(code, 3, 4, python=False) == "    1,\n"
+
+
+def test_a_class_that_only_the_changed_files_have_is_sought_in_all_files():
+    """Another release may have them at other places."""
+    files = {f"vllm/{name}/m.py": CODE for name in ("a", "b")}
+    changes = [
+        FileChange(path, text.encode(), text.replace("k(x)", "k(x, 1)").encode())
+        for path, text in files.items()
+    ]
+    tree = tree_of({**files, **ALONE})
+    one = draft(SourceChange("fix", "fix.diff", Message(), tuple(changes)), tree)
+    assert one.concerns == {"find": "def forward(...): ...", "within": "Layer"}

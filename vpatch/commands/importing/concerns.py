@@ -49,8 +49,9 @@ def concerns_of(files: Sequence[FileChange], before: View, after: View) -> Decla
     """
     tree = before.tree
     existing = [file for file in files if file.before is not None]
+    own = frozenset(file.path for file in existing)
     changed = [(f.path, one) for f in existing for one in _changed_definitions(f)]
-    declared = ((path, definition_predicate(path, one, tree)) for path, one in changed)
+    declared = ((path, definition_predicate(path, one, tree, own)) for path, one in changed)
     distinct = {repr(one): (path, one) for path, one in declared}.values()
     holding = list(
         islice((one for path, one in distinct if _holds_at(path, one, before, after)), _MOST)
@@ -214,14 +215,19 @@ def _may_be_named(name: str) -> bool:
     return name.isidentifier() and not name.startswith("__")
 
 
-def definition_predicate(path: str, definition: Definition, tree: Tree) -> Declared:
-    """A predicate for a definition: by its name, within its class, or in its file."""
+def definition_predicate(
+    path: str, definition: Definition, tree: Tree, own: frozenset[str] = frozenset()
+) -> Declared:
+    """A predicate for a definition: by its name, within its class, or in its file.
+
+    Where no file but the `own` ones has the class, the code is theirs in any file of a release.
+    """
     scope, _, name = definition.name.rpartition(".")
     pattern = str(pattern_of(definition))
     if (not scope or _tells(name)) and files_defining(pattern, tree) == {path}:
         return {"find": pattern}
     predicate: Declared = {"find": pattern, **({"within": scope} if scope else {})}
-    if scope and files_with_root(scope, tree) == {path}:
+    if scope and files_with_root(scope, tree) <= {path, *own}:
         return predicate
     return {**predicate, "files": glob_of(path, tree)}
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, TypedDict
+from typing import TYPE_CHECKING
 
 from vpatch.commands.importing.assembly import AssembledPatch, assemble
 from vpatch.commands.importing.claims import effect_of
@@ -128,14 +128,6 @@ class Draft:
         return more
 
 
-class DraftOptions(TypedDict, total=False):
-    """How the edits of a change are found; see `draft`."""
-
-    exact: bool
-    text: bool
-    merge: bool
-
-
 def draft(
     change: SourceChange,
     tree: Tree,
@@ -185,6 +177,24 @@ def draft(
     if untouched:
         files = tuple(file for file in change.files if file.path not in untouched)
         change = replace(change, files=files)
+    return _drafted(change, tree, derived, left_out, counts, merge=merge)
+
+
+def without_merging(one: Draft) -> Draft:
+    """The same draft, with an edit of its own for each place."""
+    return _drafted(one.change, one.tree, one.derived, one.left_out, one.counts, merge=False)
+
+
+def _drafted(
+    change: SourceChange,
+    tree: Tree,
+    derived: Sequence[DerivedEdit],
+    left_out: Sequence[DerivedEdit],
+    counts: HunkCounts,
+    *,
+    merge: bool,
+) -> Draft:
+    added = [file for file in change.files if file.before is None]
     assembled = assemble(added, derived, tree, merge=merge)
     before, after = View(tree), View(changed(tree, change))
     docstrings = [one for one in derived if one.why == DOCSTRING or one.changes_docstring]

@@ -6,8 +6,9 @@ import json
 from collections import Counter
 from typing import TYPE_CHECKING
 
+from vpatch.codemods.text import AddFile, TextReplacement
 from vpatch.deriving.trial import bound_edits
-from vpatch.planning.editing import run_edit
+from vpatch.planning.editing import run_edit, words_of
 from vpatch.planning.view import View
 
 if TYPE_CHECKING:
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
     from vpatch.source.tree import Tree
 
 Placed = tuple[str, "Declared"]
+# In so many files without a place, its names may be.
+_MOST_OTHERS = 30
 _MERGED = ("add-keyword", "rewrite", "add-import")
 
 
@@ -64,11 +67,15 @@ def _ways(members: Sequence[Placed]) -> Iterator[Declared]:
 def _fits(edit: Declared, members: Sequence[Placed], tree: Tree) -> bool:
     """Whether an edit has as many places in the release as its members, and in the same files.
 
-    A place that is done counts, too: an older release may have it undone.
+    A place that is done counts, too: an older release may have it undone. An edit whose names are
+    in many other files is given up: to run it on all of them takes minutes.
     """
-    bound = bound_edits([edit], {})
-    if not bound:
+    bound = next(iter(bound_edits([edit], {}) or ()), None)
+    if bound is None or isinstance(bound.codemod, (TextReplacement, AddFile)):
         return False
-    result = run_edit(bound[0], View(tree))
-    places = Counter(site.path for site in result.sites)
-    return result.mismatch is None and places == Counter(path for path, _ in members)
+    view, wanted = View(tree), Counter(path for path, _ in members)
+    words = [bound.codemod.place.words | each for each in words_of(bound)]
+    if len(view.holding(words, bound.files)) > len(wanted) + _MOST_OTHERS:
+        return False
+    result = run_edit(bound, view)
+    return result.mismatch is None and Counter(site.path for site in result.sites) == wanted

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import shutil
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from vpatch.commands.importing.claims import effect_by_text
 from vpatch.commands.importing.comparison import ReleaseComparison
-from vpatch.commands.importing.draft import Draft, DraftOptions, changed, draft
+from vpatch.commands.importing.draft import Draft, changed, draft, without_merging
 from vpatch.commands.importing.proof import (
     ImportProof,
     decisions_alone,
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from vpatch.source.tree import Tree
     from vpatch.workspace.context import Context
 
+_Plainer = Literal["apart", "exact", "text"]
 # Longer than any line of code.
 _LONG = 10_000
 
@@ -134,23 +135,17 @@ class ImportRun:
         """The drafts, each as text if its edits by meaning do not work together."""
         notes: dict[str, str] = {}
         proofs = self._proofs(drafts, _chain(drafts))
-        all_plainer: tuple[DraftOptions, ...] = (
-            {"exact": self.request.exact, "merge": False},
-            {"exact": True},
-            {"text": True},
-        )
-        for plainer in all_plainer:
+        ways: tuple[_Plainer, ...] = ("apart", "exact", "text")
+        for plainer in ways:
             if self.request.text or not any(proof.failure for proof in proofs):
                 break
             for number, proof in enumerate(proofs):
                 if proof.failure is not None:
-                    change = drafts[number].change
-                    below = self._below([one.change for one in drafts[:number]])
-                    changes = [one.change for one in drafts]
-                    others = self._others(changes, number)
-                    drafts[number] = draft(change, below, others=others, **plainer)
-                    if "text" in plainer:
-                        notes[change.id] = f"imported as text, as by meaning {proof.failure}"
+                    drafts[number] = self._plainer(drafts, number, plainer)
+                    if plainer == "text":
+                        notes[drafts[number].change.id] = (
+                            f"imported as text, as by meaning {proof.failure}"
+                        )
             proofs = self._proofs(drafts, _chain(drafts))
         errors: list[VpatchError] = [
             _refusal(one, proof.failure)
@@ -160,6 +155,17 @@ class ImportRun:
         if errors:
             raise combine(errors)
         return drafts, proofs, notes
+
+    def _plainer(self, drafts: Sequence[Draft], number: int, how: _Plainer) -> Draft:
+        """A draft with an edit for each place, or one that is derived anew: `exact`, or as text."""
+        if how == "apart":
+            return without_merging(drafts[number])
+        changes = [one.change for one in drafts]
+        below = self._below(changes[:number])
+        others = self._others(changes, number)
+        return draft(
+            changes[number], below, exact=how == "exact", text=how == "text", others=others
+        )
 
     def _requires(self, drafts: Sequence[Draft]) -> dict[str, tuple[str, ...]]:
         """Which patches each one needs: none that fits the release alone, in whatever order."""
@@ -201,7 +207,7 @@ class ImportRun:
             yield replace(one, effect=by_text)
             return
         others = self._others([each.change for each in drafts], number)
-        yield draft(one.change, below, exact=self.request.exact, merge=False, others=others)
+        yield without_merging(one)
         # What has another layout does not have the text.
         if not one.inexact:
             yield replace(one, effect=by_text)

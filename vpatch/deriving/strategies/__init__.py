@@ -6,7 +6,7 @@ check what it proposes: `deriving` runs each candidate, and keeps the first that
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from vpatch.deriving.strategies.entries import entries
 from vpatch.deriving.strategies.headers import parameters
@@ -15,7 +15,12 @@ from vpatch.deriving.strategies.inserts import inserted
 from vpatch.deriving.strategies.keywords import keywords
 from vpatch.deriving.strategies.rewrites import each_part, rewritten
 from vpatch.deriving.strategies.several import one_into_several
-from vpatch.deriving.strategies.statements import deleted, regrouped
+from vpatch.deriving.strategies.statements import (
+    deleted,
+    regrouped,
+    regrouped_beside,
+    replaced,
+)
 from vpatch.deriving.strategies.values import values
 
 if TYPE_CHECKING:
@@ -23,7 +28,9 @@ if TYPE_CHECKING:
 
     from vpatch.deriving.candidate import Candidate, Case
 
-STRATEGIES: tuple[Callable[[Case], Iterator[Candidate]], ...] = (
+Strategies: TypeAlias = "tuple[Callable[[Case], Iterator[Candidate]], ...]"
+
+STRATEGIES: Strategies = (
     entries,
     values,
     keywords,
@@ -37,3 +44,5 @@ STRATEGIES: tuple[Callable[[Case], Iterator[Candidate]], ...] = (
     regrouped,
     one_into_several,
 )
+# They say more than what changes, and are for what no other gives the code of.
+LAST_STRATEGIES: Strategies = (regrouped_beside, replaced)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from vpatch.deriving.candidate import Candidate, Case, Declared, one, within
 from vpatch.deriving.code import Pair, call_patterns, differing, header, narrowed, pattern, tells
+from vpatch.deriving.source_code import Definition, Function
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -53,6 +54,12 @@ def _smallest(case: Case, pair: Pair) -> Iterator[Declared]:
 
 def rewrites(case: Case, pair: Pair) -> Iterator[Declared]:
     """Edits that rewrite the old code of a pair as the new one."""
+    scope = case.scope_of(pair.old)
+    if _is_renamed(pair):
+        scope = case.scope  # nothing has the old name any more
+        if isinstance(pair.old, Function) and isinstance(pair.new, Function):
+            find, rewrite = (f"def {each.name}(...): ..." for each in (pair.old, pair.new))
+            yield within({"find": find, "rewrite": rewrite}, scope)
     # Of compound statements, with `...` for their blocks.
     old, new = (header(*side) or _definition(*side) for side in pair.sides)
     if old is not None and new is not None:
@@ -64,7 +71,12 @@ def rewrites(case: Case, pair: Pair) -> Iterator[Declared]:
     for find, rewrite in texts:
         if "$" in find + rewrite or find == rewrite or find.count("\n") >= _MOST_LINES:
             continue
-        yield within({"find": find, "rewrite": rewrite}, case.scope_of(pair.old))
+        yield within({"find": find, "rewrite": rewrite}, scope)
+
+
+def _is_renamed(pair: Pair) -> bool:
+    names = [getattr(each, "name", None) for each in (pair.old, pair.new)]
+    return isinstance(pair.old, Definition) and names[0] != names[1]
 
 
 def _handlers(source: SourceCode, node: ast.Try) -> str:

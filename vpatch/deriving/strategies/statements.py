@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
+import textwrap
 from typing import TYPE_CHECKING
 
-from vpatch.deriving.candidate import Candidate, Case, one, within
-from vpatch.deriving.code import dedented, named, pattern
+from vpatch.deriving.candidate import Candidate, Case, Declared, one, within
+from vpatch.deriving.code import dedented, header, named, pattern
+from vpatch.deriving.source_code import Definition
+from vpatch.deriving.strategies.inserts import insert
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -14,6 +18,7 @@ if TYPE_CHECKING:
 
 # Longer patterns say more than what changes: a text says the same.
 _MOST_LINES = 20
+_MOST_INSERTS = 8
 
 
 def deleted(case: Case) -> Iterator[Candidate]:
@@ -27,25 +32,83 @@ def deleted(case: Case) -> Iterator[Candidate]:
     for text in dict.fromkeys(text for text in texts if _is_fit(text)):
         yield one("delete", within({"delete": text}, scope))
         yield one("delete", within({"delete": text, "with-comments": True}, scope))
-    for neighbours, order in zip(case.difference.neighbours(), ("above", "below"), strict=True):
-        if neighbours is None:
-            continue
-        for anchor in named(case.after, neighbours.node):
-            find = f"{anchor}\n{whole}" if order == "above" else f"{whole}\n{anchor}"
-            if _is_fit(find):
-                yield one("delete", within({"find": find, "rewrite": anchor}, case.scope))
+    for find, rewrite in _beside(case, whole, ""):
+        yield one("delete", within({"find": find, "rewrite": rewrite}, case.scope))
 
 
 def regrouped(case: Case) -> Iterator[Candidate]:
     """Propose a `rewrite` of several statements, or of one with its block."""
+    yield from _rewrites(case)
+
+
+def regrouped_beside(case: Case) -> Iterator[Candidate]:
+    """Propose a `rewrite` of statements with a neighbour.
+
+    An expression that is a statement is found by one: alone, it would be any expression.
+    """
+    yield from _rewrites(case, beside=True)
+
+
+def _rewrites(case: Case, *, beside: bool = False) -> Iterator[Candidate]:
     old, new = case.difference.old, case.difference.new
     if not old or not new or case.difference.part is not None:
         return
     find = _patterns(case.before, old)
     lines = "".join(case.after.lines_of(new[0].top, new[-1].end))
     rewrite = dedented(lines).rstrip()
-    if _is_fit(find) and _is_fit(rewrite) and find != rewrite:
-        yield one("rewrite", within({"find": find, "rewrite": rewrite}, case.scope))
+    for texts in _beside(case, find, rewrite) if beside else [(find, rewrite)]:
+        if all(map(_is_fit, texts)) and texts[0] != texts[1]:
+            yield one("rewrite", within({"find": texts[0], "rewrite": texts[1]}, case.scope))
+
+
+def replaced(case: Case) -> Iterator[Candidate]:
+    """Propose to delete statements, and to insert the others beside a neighbour."""
+    old, new = case.difference.old, case.difference.new
+    if not old or not new or case.difference.part is not None:
+        return
+    inserts = list(itertools.islice(insert(case, new, case.difference.neighbours()), _MOST_INSERTS))
+    for deletions in _deletions(case, old):
+        for candidate in inserts:
+            yield Candidate("rewrite", (*deletions, *candidate.edits), candidate.files)
+
+
+def _deletions(case: Case, old: Sequence[Statement]) -> Iterator[tuple[Declared, ...]]:
+    """Edits that delete statements: all at once, or each; a definition by its name."""
+    texts = [
+        named(case.before, one.node)[0]
+        if isinstance(one.node, Definition)
+        else pattern(case.before, one.node)
+        for one in old
+    ]
+    ways = [[("\n".join(texts), case.scope)]]
+    if len(old) > 1:
+        ways.append([(text, case.scope) for text in texts])
+    for way in ways:
+        if all(_is_fit(text) for text, _ in way):
+            for more in ({"with-comments": True}, {}):
+                yield tuple(within({"delete": text, **more}, scope) for text, scope in way)
+
+
+def _beside(case: Case, old: str, new: str) -> Iterator[tuple[str, str]]:
+    """Patterns of statements and of what they become, with a neighbour above or below.
+
+    Where they are all of a block, it is the header of that.
+    """
+    above, below = case.difference.neighbours()
+    owner = case.difference.blocks[1].owner
+    if above is None and below is None and owner is not None and old and new:
+        head = header(case.after, owner)
+        if head is not None:
+            head = head.removesuffix("    ...")
+            yield head + textwrap.indent(old, "    "), head + textwrap.indent(new, "    ")
+    for anchor in named(case.after, above.node) if above is not None else ():
+        texts = tuple("\n".join(filter(None, (anchor, text))) for text in (old, new))
+        if all(map(_is_fit, texts)):
+            yield texts[0], texts[1]
+    for anchor in named(case.after, below.node) if below is not None else ():
+        texts = tuple("\n".join(filter(None, (text, anchor))) for text in (old, new))
+        if all(map(_is_fit, texts)):
+            yield texts[0], texts[1]
 
 
 def _patterns(source: SourceCode, statements: Sequence[Statement]) -> str:
