@@ -3,6 +3,7 @@
     python benchmarks/import.py [--offline] [--json] [--only own|pairs|upstream|merged]
         [--most N] [--since VERSION]
     python benchmarks/import.py --steps [--step A..B ...] [--sample N] [--seed N] [--minutes N]
+        [--change]
 
 Four groups of changes are imported:
 
@@ -33,7 +34,8 @@ if fewer than 12 changes of at least 15 are equal.
 With `--steps`, each file that differs between two releases is one diff, which is imported at the
 earlier release (benchmarks/imports/steps.py). It prints how many give the code of the later
 release, how many hunks of Python became edits by meaning, and the CPU time for a hunk. Ends with 1
-where a goal is missed.
+where a goal is missed. With `--change` too, only edits of the kind `change` are tried: the share by
+meaning is how many hunks that kind can say.
 """
 
 from __future__ import annotations
@@ -48,6 +50,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from imports.changes import every_change
 from imports.judge import judged
 from imports.merged import MERGED
 from imports.merged_rows import merged_rows, met, show_merged
@@ -58,6 +61,7 @@ from imports.table import Row, show
 from packaging.version import Version
 from survival import TOOLS, contents, diff_of, edit_of, lay_out, run
 
+import vpatch.deriving.derive as deriving
 from vpatch.changes.change import FileChange
 from vpatch.commands.importing.hunks import count_hunks
 from vpatch.commands.importing.request import ImportRequest
@@ -296,6 +300,8 @@ def survey_merged(context: Context) -> tuple[list[MergedRow], list[Row]]:
 
 
 def _steps(context: Context, options: argparse.Namespace) -> int:
+    if options.change:
+        deriving.STRATEGIES, deriving.LAST_STRATEGIES = (every_change,), ()
     steps = [tuple(step.split("..")) for step in options.step or ALL_STEPS]
     until = time.monotonic() + 60 * options.minutes
     rows = list(step_rows(context, steps, options.sample, options.seed, until))
@@ -316,6 +322,7 @@ def main() -> int:
     )
     parser.add_argument("--steps", action="store_true", help="import whole release steps instead")
     parser.add_argument("--step", action="append", metavar="A..B", help="a step; three by default")
+    parser.add_argument("--change", action="store_true", help="with --steps: by `change` alone")
     parser.add_argument("--sample", type=int, metavar="N", help="N files of each step")
     parser.add_argument("--seed", type=int, default=1, help="of the sample (1)")
     parser.add_argument("--minutes", type=float, default=600.0, help="then it ends (600)")

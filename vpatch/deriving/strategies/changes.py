@@ -13,7 +13,7 @@ from vpatch.deriving.candidate import Candidate, Case, one, within
 from vpatch.deriving.code import dedented
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from vpatch.deriving.source_code import SourceCode, Statement
 
@@ -25,54 +25,17 @@ def changed(case: Case) -> Iterator[Candidate]:
     """Propose a `change` of statements where it is shorter than what both sides have."""
     difference = case.difference
     if difference.old and difference.new and difference.part is None:
-        sides = _text(case.before, difference.old), _text(case.after, difference.new)
-        change = _change(*sides)
+        sides = text_of(case.before, difference.old), text_of(case.after, difference.new)
+        change = change_between(*sides)
         if change is not None and len(change) < sum(map(len, sides)):
             yield one("change", within({"change": change}, case.scope))
 
 
-def every_change(case: Case) -> Iterator[Candidate]:
-    """Propose a `change` of statements or of a header, and then of these beside a neighbour."""
-    for sides in _sides(case):
-        change = _change(*sides)
-        if change is not None:
-            yield one("change", within({"change": change}, case.scope))
-
-
-def _sides(case: Case) -> Iterator[tuple[str, str]]:
-    """The code before and after, alone where there is some, and then with a neighbour."""
-    difference = case.difference
-    if difference.part is not None:
-        statements = difference.old[0], difference.new[0]
-        if not difference.part:
-            yield _header(case.before, statements[0]), _header(case.after, statements[1])
-        return
-    sides = _text(case.before, difference.old), _text(case.after, difference.new)
-    if difference.old:
-        yield sides
-    above, below = difference.neighbours()
-    for neighbour, is_above in ((above, True), (below, False)):
-        if neighbour is not None:
-            anchor = _anchor(case.after, neighbour)
-            old, new = (anchor + side if is_above else side + anchor for side in sides)
-            yield old, new
-
-
-def _text(source: SourceCode, statements: tuple[Statement, ...]) -> str:
+def text_of(source: SourceCode, statements: Sequence[Statement]) -> str:
+    """The lines of statements, as if they were at the left margin."""
     if not statements:
         return ""
     return dedented(source.lines_of(statements[0].top, statements[-1].end))
-
-
-def _anchor(source: SourceCode, statement: Statement) -> str:
-    """A statement that stays: a compound one by its header."""
-    return _header(source, statement) if statement.parts else _text(source, (statement,))
-
-
-def _header(source: SourceCode, statement: Statement) -> str:
-    """The first header of a compound statement, with a gap for its block."""
-    part = statement.parts[0]
-    return f"{dedented(source.lines_of(part.start, part.body.first))}    ...\n"
 
 
 @dataclass(frozen=True)
@@ -84,7 +47,7 @@ class _Line:
     is_comment: bool = False
 
 
-def _change(before: str, after: str) -> str | None:
+def change_between(before: str, after: str) -> str | None:
     """The change that makes code of other code; None where no change says it."""
     try:
         old, new = _lines(before), _lines(after)

@@ -1,0 +1,52 @@
+"""A change that reads like a diff for each difference, in as many forms as there are."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from vpatch.deriving.candidate import Candidate, Case, one, within
+from vpatch.deriving.code import dedented
+from vpatch.deriving.strategies.changes import change_between, text_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from vpatch.deriving.source_code import SourceCode, Statement
+
+
+def every_change(case: Case) -> Iterator[Candidate]:
+    """Propose a `change` of statements or of a header, and then of these beside a neighbour."""
+    for sides in _sides(case):
+        change = change_between(*sides)
+        if change is not None:
+            yield one("change", within({"change": change}, case.scope))
+
+
+def _sides(case: Case) -> Iterator[tuple[str, str]]:
+    """The code before and after, alone where there is some, and then with a neighbour."""
+    difference = case.difference
+    if difference.part is not None:
+        statements = difference.old[0], difference.new[0]
+        if not difference.part:
+            yield _header(case.before, statements[0]), _header(case.after, statements[1])
+        return
+    sides = text_of(case.before, difference.old), text_of(case.after, difference.new)
+    if difference.old:
+        yield sides
+    above, below = difference.neighbours()
+    for neighbour, is_above in ((above, True), (below, False)):
+        if neighbour is not None:
+            anchor = _anchor(case.after, neighbour)
+            old, new = (anchor + side if is_above else side + anchor for side in sides)
+            yield old, new
+
+
+def _anchor(source: SourceCode, statement: Statement) -> str:
+    """A statement that stays: a compound one by its header."""
+    return _header(source, statement) if statement.parts else text_of(source, (statement,))
+
+
+def _header(source: SourceCode, statement: Statement) -> str:
+    """The first header of a compound statement, with a gap for its block."""
+    part = statement.parts[0]
+    return f"{dedented(source.lines_of(part.start, part.body.first))}    ...\n"
