@@ -32,6 +32,14 @@ class RecipePin:
 
 
 @dataclass(frozen=True)
+class UnsettledPatches:
+    """An `UnsettledDeclaration`; see there."""
+
+    release: str
+    patches: tuple[str, ...]
+
+
+@dataclass(frozen=True)
 class RecipeSelection:
     """The keys of a `RecipeDeclaration` that say what is patched, and with what; see there."""
 
@@ -40,6 +48,7 @@ class RecipeSelection:
     patches: tuple[str, ...]
     strict: bool
     security: str | None
+    unsettled: UnsettledPatches | None
 
 
 class Recipes:
@@ -100,6 +109,8 @@ class Recipes:
             declaration.patches,
             declaration.strict,
             declaration.security,
+            declaration.unsettled
+            and UnsettledPatches(declaration.unsettled.release, declaration.unsettled.patches),
         )
         if self._store is not None:
             self._store.put(_key(positions.content), asdict(selection))
@@ -116,10 +127,12 @@ def _key(content: bytes) -> str:
 
 
 def _selection(record: Mapping[str, Any]) -> RecipeSelection:
+    unsettled = record["unsettled"]
     return RecipeSelection(
         RecipePin(**record["vllm"]),
         {name: RecipePin(**pin) for name, pin in record["trees"].items()},
         tuple(record["patches"]),
         record["strict"],
         record["security"],
+        unsettled and UnsettledPatches(unsettled["release"], tuple(unsettled["patches"])),
     )
