@@ -10,7 +10,7 @@ from vpatch.declare.errors import DeclarationError
 from vpatch.errors import ConflictingOptionsError, MissingOptionError, UsageError
 from vpatch.source.index import parse_version
 from vpatch.source.spec import ENVIRONMENT, parse_tree, parse_vllm
-from vpatch.workspace.unsettled import refuse_unsettled
+from vpatch.workspace.unsettled_recipe import refuse_unsettled
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence

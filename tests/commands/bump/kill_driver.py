@@ -57,10 +57,10 @@ def _is_between(state, old, new):
 
 def main(project, cache, mode, *args):
     # Once, and not in each child.
-    import vpatch.commands.bump.abort
     import vpatch.commands.bump.command
+    import vpatch.commands.bump.conflict.abort
+    import vpatch.commands.bump.conflict.settle
     import vpatch.commands.bump.output
-    import vpatch.commands.bump.settle
     import vpatch.commands.bump.write
     import vpatch.planning.lint
     import vpatch.source.network  # noqa: F401

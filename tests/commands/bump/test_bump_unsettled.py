@@ -291,6 +291,15 @@ def test_abort_refuses_an_old_branch_that_moved_on(kept):
     assert branches(kept) == ["refs/heads/main"]
 
 
+def test_a_record_that_is_damaged_is_named(kept):
+    (kept.folder / "other").write_text("{}")
+    blob = git(kept.folder, "hash-object", "-w", "other").strip()
+    git(kept.folder, "update-ref", "refs/vpatch/bump/x", blob)
+    run = kept.run("bump", "--abort", code=1)
+    assert run.codes == ("bump.damaged-record",)
+    assert "git update-ref -d refs/vpatch/bump/x" in run.errors
+
+
 def test_several_that_wait(kept):
     bump(kept)
     bump(kept, "--branch", "another")

@@ -19,7 +19,7 @@ from vpatch.source.spec import (
 )
 from vpatch.util.urls import redact
 from vpatch.workspace import selection
-from vpatch.workspace.unsettled import refuse_unsettled
+from vpatch.workspace.unsettled_recipe import refuse_unsettled
 
 if TYPE_CHECKING:
     from pathlib import Path

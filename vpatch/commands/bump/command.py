@@ -24,8 +24,8 @@ from vpatch.workspace.upstream_history import CommitsFrom
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from vpatch.commands.bump.abort import AbortedBump
-    from vpatch.commands.bump.settle import SettledBump
+    from vpatch.commands.bump.conflict.abort import AbortedBump
+    from vpatch.commands.bump.conflict.settle import SettledBump
     from vpatch.workspace.context import Context
 
 
@@ -200,7 +200,7 @@ def _continue(
     context: Context, *, proof: bool, engine: str | None, as_json: bool
 ) -> CommandResult | ExitCode:
     # These need git, and the harness of tests.
-    from vpatch.commands.bump.settle import settle_bump  # noqa: PLC0415
+    from vpatch.commands.bump.conflict.settle import settle_bump  # noqa: PLC0415
 
     BumpOptions(proof=proof, engine=engine).refuse_conflicts(context)
     settled = settle_bump(context, proof=proof, engine=engine)
@@ -211,7 +211,7 @@ def _continue(
 
 
 def _abort(context: Context, *, as_json: bool) -> CommandResult | ExitCode:
-    from vpatch.commands.bump.abort import abort_bump  # noqa: PLC0415 - it needs git
+    from vpatch.commands.bump.conflict.abort import abort_bump  # noqa: PLC0415 - it needs git
 
     aborted = abort_bump(context)
     if as_json:

@@ -10,7 +10,7 @@ from vpatch.checkout.lockfile import read_lock
 from vpatch.commands.bump.lock_text import lock_text
 from vpatch.commands.bump.markdown import markdown
 from vpatch.commands.bump.next_project import StagedRecipe, staged
-from vpatch.commands.bump.proof import ProofRequest
+from vpatch.commands.bump.proof import BumpProof
 from vpatch.commands.bump.recipe_edit import bumped_recipe, renamed_recipe
 from vpatch.commands.bump.report import BumpReport, RecipeBump, release
 from vpatch.commands.bump.verdict import Verdict
@@ -23,7 +23,7 @@ from vpatch.planning.state import State
 from vpatch.source.tree import LOCK_FILE
 from vpatch.util.plural import counted
 from vpatch.workspace import selection
-from vpatch.workspace.unsettled import edit_command, refuse_unsettled
+from vpatch.workspace.unsettled_recipe import edit_command, refuse_unsettled
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -136,7 +136,7 @@ class BumpCommits:
             self.unsettled.append(UnsettledRecipe(self.names[one.recipe], release, patches))
         return [each.patch for each in patches]
 
-    def proof_request(self, engine: str | None) -> ProofRequest:
+    def proof_request(self, engine: str | None) -> BumpProof:
         """What to test before the branch is written; after `commits`."""
         changed = {
             one.id: one
@@ -144,7 +144,7 @@ class BumpCommits:
             if one.verdict is not Verdict.KEEP and one.id not in self._left
         }
         unsettled = tuple(one.recipe for one in self.unsettled)
-        return ProofRequest(
+        return BumpProof(
             self._report.recipes[0].new.version or "",
             tuple(changed),
             frozenset(patch for patch, one in changed.items() if one.verdict in _GONE),

@@ -57,8 +57,6 @@ def _patch(patch: PatchBump, recipe: RecipeBump, *, with_diffs: bool) -> Iterato
     yield f"- {escape(words.states_said(patch))}"
     for line in words.details(patch):
         yield f"- {escape(line.strip())}"
-    if patch.next is not None:
-        yield f"- next: `{patch.next}`"
     for finding in patch.new.findings if patch.new.state.stops else ():
         yield f"- {escape(f'{finding.where}: {finding.what}')}"
     yield ""

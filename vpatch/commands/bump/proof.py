@@ -39,7 +39,7 @@ class ProofStep:
 
 
 @dataclass(frozen=True)
-class ProofRequest:
+class BumpProof:
     """What to test on the new release, by which engine.
 
     Attributes:
@@ -59,7 +59,7 @@ class ProofRequest:
     engine: str | None
 
 
-def prove(context: Context, asked: ProofRequest) -> list[ProofStep]:
+def prove(context: Context, asked: BumpProof) -> list[ProofStep]:
     """Test what a bump changes, in the project as the bump makes it.
 
     Raises:

@@ -192,7 +192,7 @@ def _set(lines: list[str], at: tuple[int, int], value: str) -> None:
 
 
 def read_recipe_text(text: str) -> RecipeDeclaration | None:
-    """The recipe that a text is; None if it is none."""
+    """The recipe that a text declares; None if it declares no recipe."""
     with scratch_folder() as folder:
         path = Path(folder) / "recipe.yaml"
         path.write_text(text, encoding="utf-8")

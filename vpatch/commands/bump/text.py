@@ -19,8 +19,8 @@ from vpatch.util.wrapping import line_width
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from vpatch.commands.bump.conflict.settle import SettledBump
     from vpatch.commands.bump.report import BumpReport, RecipeBump
-    from vpatch.commands.bump.settle import SettledBump
     from vpatch.commands.bump.verdict import PatchBump
     from vpatch.commands.bump.write import WrittenBump
     from vpatch.commands.compat.step import PluginStep
@@ -113,8 +113,7 @@ def _print_branch(written: WrittenBump) -> None:
 
 def _print_patch(patch: PatchBump, recipe: RecipeBump, *, with_diffs: bool) -> None:
     click.echo(f"  {style(patch.verdict, fg=COLOURS[patch.verdict])}  {patch.id}")
-    steps = [] if patch.next is None else [f"next: {patch.next}"]
-    for line in (words.states_said(patch), *words.details(patch), *steps):
+    for line in (words.states_said(patch), *words.details(patch)):
         _print_wrapped(line)
     _print_diff("the proposal:", patch.proposal.diff if patch.proposal else ())
     if patch.new.state.stops:

@@ -134,7 +134,7 @@ def bump(
         written = write_bump(
             context, report, branch, prune=write.prune, proof=write.proof, engine=write.engine
         )
-        # Whoever merged it would have a recipe of which nothing can be made.
+        # Nobody can use what such a pull request would bring.
         sent = open_pull(place, report, written) if place and not written.unsettled else None
     return BumpResult(report, written, sent)
 

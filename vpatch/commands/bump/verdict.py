@@ -12,7 +12,7 @@ from vpatch.planning.relations import claims
 from vpatch.planning.shape import describe_shape
 from vpatch.planning.state import State
 from vpatch.util.plural import counted, listed
-from vpatch.workspace.unsettled import edit_command
+from vpatch.workspace.unsettled_recipe import edit_command
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

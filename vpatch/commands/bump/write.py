@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from vpatch.commands.bump.commits import BumpCommits
-from vpatch.commands.bump.open_bump import begin_bump
+from vpatch.commands.bump.conflict.record import begin_bump
 from vpatch.commands.bump.proof import ProofStep, prove, refuse_failed
 from vpatch.commands.bump.repository import own_repository
 from vpatch.errors import UsageError

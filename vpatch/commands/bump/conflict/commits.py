@@ -8,8 +8,8 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from vpatch.checkout.lockfile import read_lock
+from vpatch.commands.bump.conflict.record import ref_of
 from vpatch.commands.bump.lock_text import lock_text
-from vpatch.commands.bump.open_bump import ref_of
 from vpatch.commands.bump.recipe_edit import read_recipe_text, renamed_recipe, settled_recipe
 from vpatch.errors import UsageError
 from vpatch.git import branch as git

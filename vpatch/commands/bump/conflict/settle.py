@@ -5,22 +5,22 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from vpatch.commands.bump.conflict.commits import Settling
+from vpatch.commands.bump.conflict.record import open_bumps
 from vpatch.commands.bump.next_project import StagedRecipe, staged
-from vpatch.commands.bump.open_bump import open_bumps
-from vpatch.commands.bump.proof import ProofRequest, ProofStep, prove, refuse_failed
+from vpatch.commands.bump.proof import BumpProof, ProofStep, prove, refuse_failed
 from vpatch.commands.bump.report import state_said
 from vpatch.commands.bump.repository import own_repository
-from vpatch.commands.bump.settling import Settling
 from vpatch.commands.bump.verdict import is_decided
 from vpatch.errors import UsageError, VpatchError
 from vpatch.git.checkout import current_branch
 from vpatch.workspace import selection
 from vpatch.workspace.plans import planned
-from vpatch.workspace.unsettled import edit_command
+from vpatch.workspace.unsettled_recipe import edit_command
 
 if TYPE_CHECKING:
+    from vpatch.commands.bump.conflict.commits import WaitingRecipe
     from vpatch.commands.bump.repository import OwnRepository
-    from vpatch.commands.bump.settling import WaitingRecipe
     from vpatch.planning.state import Decision
     from vpatch.workspace.context import Context
 
@@ -75,7 +75,7 @@ def settle_bump(context: Context, *, proof: bool, engine: str | None) -> Settled
             commits = settling.commits(changed, taken, lines)
             steps: list[ProofStep] = []
             if proof:
-                asked = ProofRequest(
+                asked = BumpProof(
                     version=recipes[0].release,
                     patches=tuple(one for one in waiting if one in states),
                     gone=frozenset(),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from vpatch.commands.bump.open_bump import OpenBump, open_bumps, ref_of
+from vpatch.commands.bump.conflict.record import OpenBump, open_bumps, ref_of
 from vpatch.commands.bump.repository import own_repository
 from vpatch.errors import UsageError
 from vpatch.git import branch as git
