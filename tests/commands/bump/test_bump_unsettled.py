@@ -237,6 +237,18 @@ def test_continue_needs_the_branch(kept):
     assert f"git switch {BRANCH}" in run.errors
 
 
+def test_what_a_run_left_that_was_killed_is_no_hindrance(kept):
+    tree = git(kept.folder, "rev-parse", "HEAD^{tree}").strip()
+    stale = git(kept.folder, "commit-tree", "-m", "stale", tree).strip()
+    git(kept.folder, "update-ref", "refs/vpatch/written", stale)
+    bump(kept)
+    assert branches(kept) == [
+        "refs/heads/main",
+        f"refs/heads/{BRANCH}",
+        f"refs/vpatch/bump/{BRANCH}",
+    ]
+
+
 @pytest.mark.parametrize("switched", [True, False])
 def test_abort_goes_back(kept, switched):
     refs, tree = git(kept.folder, "for-each-ref"), snapshot(kept.folder / "recipes")
