@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-    from vpatch.declare.recipe import PinDeclaration, RecipeDeclaration
+    from vpatch.declare.recipe import PinDeclaration, RecipeDeclaration, UnsettledDeclaration
     from vpatch.declare.yamlfile import Positions
 
 
@@ -109,8 +109,7 @@ class Recipes:
             declaration.patches,
             declaration.strict,
             declaration.security,
-            declaration.unsettled
-            and UnsettledPatches(declaration.unsettled.release, declaration.unsettled.patches),
+            _unsettled_of(declaration.unsettled),
         )
         if self._store is not None:
             self._store.put(_key(positions.content), asdict(selection))
@@ -119,6 +118,10 @@ class Recipes:
 
 def _pin_of(pin: PinDeclaration) -> RecipePin:
     return RecipePin(pin.source, pin.sha256)
+
+
+def _unsettled_of(declared: UnsettledDeclaration | None) -> UnsettledPatches | None:
+    return None if declared is None else UnsettledPatches(declared.release, declared.patches)
 
 
 def _key(content: bytes) -> str:

@@ -126,14 +126,14 @@ class BumpCommits:
 
     def _add_unsettled(self, one: RecipeBump) -> list[str]:
         """The patches of a recipe that are left to a person."""
-        release = one.new.version or ""
+        version = one.new.version or ""
         patches = tuple(
-            UnsettledPatch(p.id, self._left[p.id], edit_command(p.id, release))
+            UnsettledPatch(p.id, self._left[p.id], edit_command(p.id, version))
             for p in one.patches
             if p.id in self._left
         )
         if patches:
-            self.unsettled.append(UnsettledRecipe(self.names[one.recipe], release, patches))
+            self.unsettled.append(UnsettledRecipe(self.names[one.recipe], version, patches))
         return [each.patch for each in patches]
 
     def proof_request(self, engine: str | None) -> BumpProof:
