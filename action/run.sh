@@ -235,7 +235,9 @@ bump() {
 import json, sys
 with open(sys.argv[1], encoding="utf-8") as file:
     result = json.load(file)["result"] or {}
-print((result.get("written") or {}).get("branch", ""))
+written = result.get("written") or {}
+# Nothing can be made of a branch that waits for a person.
+print("" if written.get("unsettled") else written.get("branch", ""))
 print((result.get("pull") or {}).get("said", ""))
 PYTHON
   {

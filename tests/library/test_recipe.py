@@ -12,12 +12,13 @@ from tests.helpers import fails
 from vpatch.declare import yamlfile
 from vpatch.declare.errors import DeclarationError
 from vpatch.library import recipe
-from vpatch.library.recipe import RecipePin, Recipes, RecipeSelection
+from vpatch.library.recipe import RecipePin, Recipes, RecipeSelection, UnsettledPatches
 
 SHA = "ab" * 32
 TEXT = (
     f"vllm: {{source: 0.23.0, sha256: {SHA}}}\ntrees: {{vllm-x: ./x}}\npatches: [b, a]\n"
     "strict: true\nsecurity: all\nwhy: It is a recipe.\n"
+    "unsettled: {release: 0.23.0, patches: [a]}\n"
 )
 SELECTION = RecipeSelection(
     RecipePin("0.23.0", SHA),
@@ -25,6 +26,7 @@ SELECTION = RecipeSelection(
     ("b", "a"),
     strict=True,
     security="all",
+    unsettled=UnsettledPatches("0.23.0", ("a",)),
 )
 
 

@@ -46,6 +46,11 @@ class ImageDeclaration(Declared):
     base: Text
 
 
+class UnsettledDeclaration(Declared):
+    release: Text = Field(description="the release that the recipe goes to")
+    patches: tuple[PatchId, ...] = Field(min_length=1, description="those that do not fit it yet")
+
+
 class RecipeDeclaration(Declared):
     why: str | None = None
     vllm: Pinned
@@ -53,6 +58,10 @@ class RecipeDeclaration(Declared):
     patches: tuple[PatchId, ...] = ()
     plugins: tuple[Plugin, ...] = Field(
         (), description="code outside vLLM that uses it: `vpatch bump` says what a release breaks"
+    )
+    unsettled: UnsettledDeclaration | None = Field(
+        None,
+        description="what `vpatch bump --write` leaves to a person; `--continue` takes it out",
     )
     security: Literal["all"] | None = Field(
         None, description="take every backport of a security fix that the code needs, as well"

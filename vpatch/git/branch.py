@@ -11,14 +11,19 @@ from vpatch.errors import UnavailableError, UsageError
 from vpatch.git.checkout import commit_stream
 from vpatch.git.command import list_paths, run, text_from
 from vpatch.git.errors import GitError
+from vpatch.util.files import replace_file
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
     from datetime import datetime
 
     from vpatch.git.checkout import NewCommit
     from vpatch.git.command import FoundRepository
     from vpatch.git.fork import Person
+
+
+# Commits lie here until a branch has them; nobody else looks at it.
+_WRITTEN = "refs/vpatch/written"
 
 
 def head_of(repo: FoundRepository) -> str | None:
@@ -106,3 +111,84 @@ def add_branch(
             code="git.unwritable-branch",
         ) from error
     return run(repo, "rev-parse", "--verify", ref).decode().strip()
+
+
+def write_commits(
+    repo: FoundRepository, parent: str, commits: Sequence[NewCommit], who: Person, when: datetime
+) -> str:
+    """Write some commits on top of `parent`, and return the id of the last one; no branch has them.
+
+    Raises:
+        UnavailableError: they cannot be written.
+    """
+    stream = commit_stream(repo, _WRITTEN, parent, commits, who.at(when))
+    try:
+        # What a run left there that was killed goes.
+        run(repo, "fast-import", "--quiet", "--done", "--force", stdin=stream)
+    except GitError as error:
+        raise UnavailableError(
+            f"the commits cannot be written: {error.what}",
+            hint="free space on the disk of the repository, then run the command again",
+            code="git.unwritable-branch",
+        ) from error
+    return run(repo, "rev-parse", "--verify", _WRITTEN).decode().strip()
+
+
+def set_refs(repo: FoundRepository, refs: Mapping[str, tuple[str | None, str | None]]) -> None:
+    """Set refs, all or none, each from what it is to what it becomes; None means no ref.
+
+    Raises:
+        GitError: one is something else meanwhile.
+    """
+    lines = []
+    for ref, (before, after) in refs.items():
+        if before is None:
+            lines.append(f"create {ref} {after}")
+        elif after is None:
+            lines.append(f"delete {ref} {before}")
+        else:
+            lines.append(f"update {ref} {after} {before}")
+    if text_from(repo, "for-each-ref", "--format=%(refname)", _WRITTEN):
+        lines.append(f"delete {_WRITTEN}")
+    run(repo, "update-ref", "--stdin", stdin="".join(f"{one}\n" for one in lines).encode())
+
+
+def write_blob(repo: FoundRepository, content: bytes) -> str:
+    """Write an object that holds some bytes, and return its id."""
+    return run(repo, "hash-object", "-w", "--stdin", stdin=content).decode().strip()
+
+
+def read_blob(repo: FoundRepository, name: str) -> bytes:
+    return run(repo, "cat-file", "blob", name)
+
+
+def object_at(repo: FoundRepository, ref: str) -> str | None:
+    """Return the id that a ref has; None where there is no such ref."""
+    return text_from(repo, "for-each-ref", "--format=%(objectname)", ref) or None
+
+
+def count_commits(repo: FoundRepository, after: str, branch: str) -> int:
+    """Count the commits of a branch that another commit does not have."""
+    return int(text_from(repo, "rev-list", "--count", f"refs/heads/{branch}", f"^{after}"))
+
+
+def add_to_index(repo: FoundRepository, paths: Sequence[str]) -> None:
+    """Put files of the work tree into the index as they are; those that are gone go."""
+    if paths:
+        run(repo, "add", "--all", "--", *(f":(top,literal){path}" for path in paths))
+
+
+def go_back(repo: FoundRepository, tip: str, commit: str, branch: str | None) -> None:
+    """Check out a branch, or else a commit, where nothing differs from `tip`.
+
+    Raises:
+        GitError: a file is in the way.
+    """
+    run(repo, "read-tree", "-m", "-u", tip, commit)
+    if branch is None:
+        run(repo, "update-ref", "--no-deref", "HEAD", commit)
+    else:
+        run(repo, "symbolic-ref", "HEAD", f"refs/heads/{branch}")
+    # It is a copy of ours; the other files are links.
+    if repo.own_dir is not None:
+        replace_file(repo.own_dir / "HEAD", (repo.git_dir / "HEAD").read_text(encoding="utf-8"))

@@ -40,6 +40,10 @@ class NewCommit:
     message: str
     files: Mapping[str, bytes | None]
 
+    @property
+    def subject(self) -> str:
+        return self.message.partition("\n")[0]
+
 
 class ChangedPath(NamedTuple):
     """A path that is not as in a commit, with its modes in git; 0 means no file.

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-    from vpatch.declare.recipe import PinDeclaration, RecipeDeclaration
+    from vpatch.declare.recipe import PinDeclaration, RecipeDeclaration, UnsettledDeclaration
     from vpatch.declare.yamlfile import Positions
 
 
@@ -32,6 +32,14 @@ class RecipePin:
 
 
 @dataclass(frozen=True)
+class UnsettledPatches:
+    """An `UnsettledDeclaration`; see there."""
+
+    release: str
+    patches: tuple[str, ...]
+
+
+@dataclass(frozen=True)
 class RecipeSelection:
     """The keys of a `RecipeDeclaration` that say what is patched, and with what; see there."""
 
@@ -40,6 +48,7 @@ class RecipeSelection:
     patches: tuple[str, ...]
     strict: bool
     security: str | None
+    unsettled: UnsettledPatches | None
 
 
 class Recipes:
@@ -100,6 +109,7 @@ class Recipes:
             declaration.patches,
             declaration.strict,
             declaration.security,
+            _unsettled_of(declaration.unsettled),
         )
         if self._store is not None:
             self._store.put(_key(positions.content), asdict(selection))
@@ -110,16 +120,22 @@ def _pin_of(pin: PinDeclaration) -> RecipePin:
     return RecipePin(pin.source, pin.sha256)
 
 
+def _unsettled_of(declared: UnsettledDeclaration | None) -> UnsettledPatches | None:
+    return None if declared is None else UnsettledPatches(declared.release, declared.patches)
+
+
 def _key(content: bytes) -> str:
     """By its bytes alone: nothing else decides what they mean to this code."""
     return hashlib.sha256(f"{code_digest()} recipe\n".encode() + content).hexdigest()[:32]
 
 
 def _selection(record: Mapping[str, Any]) -> RecipeSelection:
+    unsettled = record["unsettled"]
     return RecipeSelection(
         RecipePin(**record["vllm"]),
         {name: RecipePin(**pin) for name, pin in record["trees"].items()},
         tuple(record["patches"]),
         record["strict"],
         record["security"],
+        unsettled and UnsettledPatches(unsettled["release"], tuple(unsettled["patches"])),
     )

@@ -10,6 +10,7 @@ from vpatch.declare.errors import DeclarationError
 from vpatch.errors import ConflictingOptionsError, MissingOptionError, UsageError
 from vpatch.source.index import parse_version
 from vpatch.source.spec import ENVIRONMENT, parse_tree, parse_vllm
+from vpatch.workspace.unsettled_recipe import refuse_unsettled
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
@@ -81,7 +82,9 @@ class Selection:
         return frozenset() if self.asked_for else frozenset(ids)
 
 
-def resolve(request: Request, library: Library, *, whole_library: bool = False) -> list[Selection]:
+def resolve(
+    request: Request, library: Library, *, whole_library: bool = False, unsettled: bool = False
+) -> list[Selection]:
     """Turn a request into selections. With `whole_library`, a version does not mean its recipe.
 
     Nor does it where patches are named: then it is these, and those that they require. Without
@@ -91,7 +94,10 @@ def resolve(request: Request, library: Library, *, whole_library: bool = False) 
     In a project with patches of its own, a version means the project's recipe for it, or else all
     patches of the project. The library's recipe and patches are for who names them.
 
+    With `unsettled`, the recipe may be so: nothing is made of it.
+
     Raises:
+        UnsettledRecipeError: the recipe is unsettled.
         UsageError: it asks for nothing, for things that do not exist, or for patches that concern
             none of its trees.
     """
@@ -115,6 +121,8 @@ def resolve(request: Request, library: Library, *, whole_library: bool = False) 
         instead = parse_vllm(request.vllm, root) if request.vllm and request.recipe else None
         path = library.recipe(name)
         recipe = read_recipe(path, library)
+        if not unsettled:
+            refuse_unsettled(path, library)
         listed = _narrowed(recipe, path.stem, request.patches)
         patches = with_security(listed, request.security or recipe.security, library)
         pins = [*([] if instead else [("vllm", recipe.vllm)]), *recipe.trees.items()]

@@ -256,6 +256,14 @@ def test_an_origin_that_cannot_be_read_is_not_one_without_the_branch(scripted, t
     assert "new is not pushed" in out
 
 
+def test_a_branch_that_waits_for_a_person_is_not_pushed(scripted):
+    """The step ends as vpatch does."""
+    answer = json.dumps({"result": {"written": {"branch": "new", "unsettled": ["mine"]}}})
+    out = scripted("bump", "latest", code=4, answer=answer, FAILS="bump")
+    assert "bump failed" in out
+    assert "origin" not in out
+
+
 def test_a_push_that_fails_ends_the_step(scripted, tmp_path):
     bare = tmp_path / "origin.git"
     git(tmp_path, "init", "--quiet", "--bare", str(bare))

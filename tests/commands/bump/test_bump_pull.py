@@ -80,6 +80,17 @@ def test_a_pull_request_for_the_branch_that_is_checked_out(hosted, github):
     assert tip(hosted.bare) == tip(hosted.folder) != ""
 
 
+def test_a_branch_that_waits_for_a_person_is_not_sent(hosted, github):
+    gone = FILES[LLAMA].replace(b"self.proj", b"self.other")
+    hosted.index.add("0.52.0", archive("0.52.0", {LLAMA: gone}))
+    asked = ("bump", "small", "--to", "0.52", "--write", "--no-proof", "--pr")
+    out = hosted.run(*asked, code=1).out
+    assert out.endswith("--pr opens no pull request while a recipe is unsettled\n")
+    assert github.find(MINE).threads == {}
+    assert "vpatch/" in git(hosted.folder, "for-each-ref")
+    assert "vpatch/" not in git(hosted.bare, "for-each-ref")
+
+
 def test_nothing_that_the_project_names_is_run(hosted, github, tmp_path):
     """Whoever made the repository may have named any program; vpatch has a token then."""
     script = tmp_path / "programs" / "evil"

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 import subprocess
-import sys
 
 import pytest
 
+from tests.commands.bump.kill_driver import faulted
 from tests.projects import ENGINE, FILES, LLAMA, NAMED, archive, git, own_repository, snapshot
 
 RECIPE = """\
@@ -202,12 +201,6 @@ def refused(project, code, *args):
     assert git(project.folder, "for-each-ref") == before
 
 
-def test_a_patch_that_needs_a_person_stops_it(kept):
-    run = kept.run("bump", "vllm-0.50", "--to", "0.52", "--write", code=2)
-    assert run.codes == ("bump.needs-a-person",)
-    assert git(kept.folder, "branch", "--list", "vpatch/*") == ""
-
-
 def test_a_branch_that_is_there_stays(kept):
     git(kept.folder, "branch", BRANCH)
     refused(kept, "bump.branch-exists")
@@ -326,16 +319,7 @@ def test_a_fault_at_any_step_of_a_write(kept, mode):
     shutil.rmtree(kept.folder / "one")
     commit(kept)
     args = ["bump", "vllm-0.50", "--to", "0.51", "--write", "--offline"]
-    driver = [sys.executable, "-m", "tests.commands.bump.kill_driver", kept.folder, kept.cache]
-    run = subprocess.run(
-        [str(word) for word in [*driver, mode, BRANCH, *args]],
-        env=os.environ | kept.env,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert run.returncode == 0, run.stdout[-3000:] + run.stderr[-3000:]
-    seen = json.loads(run.stdout.splitlines()[-1])
+    seen = faulted(kept, mode, *args)
     assert seen["steps"] > 20
     assert seen["old"] > 5
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from ruamel.yaml import YAML
+
 
 class Conflict(NamedTuple):
     """A patch without `variant`: it fits `old`, and not `new`.
@@ -42,3 +44,15 @@ CONFLICTS = (
         1,
     ),
 )
+
+
+def take_away(folder, variant):
+    """Take a variant out of the patch in a folder."""
+    yaml = YAML()
+    yaml.width = 4096
+    path = folder / "patch.yaml"
+    document = yaml.load(path.read_text())
+    variants = document["variants"]
+    (index,) = (number for number, one in enumerate(variants) if one["name"] == variant)
+    del variants[index]
+    yaml.dump(document, path)

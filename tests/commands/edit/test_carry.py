@@ -7,6 +7,7 @@ import pytest
 from tests.commands.edit.kill_driver import killed
 from tests.index_server import sdist
 from tests.projects import ENGINE, FILES, LLAMA, VERSION, archive, git, snapshot
+from vpatch.commands.edit.variant_text import with_condition
 
 NEW = "0.51.0"
 BOTH = """\
@@ -255,6 +256,31 @@ def test_a_file_beside_the_patch_stays_for_the_other_variants(both):
         assert text == f"SLOW = {number}\n"
 
 
+def test_what_tells_no_releases_apart_is_refused(both):
+    released(both, DIFFERS)
+    edit(both)
+    (tree(both) / ENGINE).write_text(START)
+    run = both.run("refresh", "both", code=1)
+    assert run.codes == ("edit.not-provable",)
+    assert "an earlier variant fits what the work tree has" in run.errors
+    assert yaml(both) == BOTH
+
+
+@pytest.mark.parametrize(
+    ("head", "condition"),
+    [
+        ("  - name: one\n", "{text: new}"),
+        ("  - name: one\n    when: {text: old}\n", "{all: [text: old, text: new]}"),
+        ("  - when:\n      text: old\n    name: one\n", "{all: [text: old, text: new]}"),
+    ],
+)
+def test_a_condition_joins_what_a_variant_needs(head, condition):
+    text = f"variants:\n{head}    # Ours.\n    edits: [1]\n  - name: two\n    edits: [2]\n"
+    changed = with_condition(text, 0, {"text": "new"}, "patch.yaml")
+    assert f"when: {condition}\n" in changed
+    assert "    # Ours.\n    edits: [1]\n  - name: two\n    edits: [2]\n" in changed
+
+
 @pytest.mark.slow
 def test_a_kill_leaves_the_old_or_the_new(both):
     released(both, DIFFERS)
@@ -263,3 +289,43 @@ def test_a_kill_leaves_the_old_or_the_new(both):
     seen = killed(both, "refresh", "both")
     assert seen["old"] > 0
     assert seen["new"] > 0
+
+
+def state_of(project, version):
+    """The state of the patch in what it made of a release."""
+    run = project.run("status", "--vllm", f"./out-{version}", "--patch", "both", "--json")
+    return run.json["trees"][0]["decisions"][0]["state"]
+
+
+# Upstream has another mode, and a check more.
+CHECKED = DIFFERS.replace("    return", "    check_the(config)\n    return")
+
+
+def test_an_old_variant_that_would_fit_again_gets_a_condition(both):
+    """The new variant makes what the old one looks for: applied twice, both would fit."""
+    released(both, CHECKED)
+    edit(both)
+    restored = CHECKED.replace("faster", "fast")
+    (tree(both) / ENGINE).write_text(restored)
+    run = both.run("refresh", "both")
+    assert "by a new variant, 'from 0.51.0'" in run.out
+    old, _, new = yaml(both).partition("  - name: from 0.51.0\n")
+    assert "    when: {none: [{text: check_the(config), files: vllm/engine.py}]}\n" in old
+    assert "    when:" not in new
+    for version, wanted in ((VERSION, START.replace("fast", "slow")), (NEW, restored)):
+        assert applied(both, version)[ENGINE] == wanted
+        assert state_of(both, version) == "applied"
+
+
+def test_a_new_variant_that_fits_what_an_old_one_makes_gets_a_condition(both):
+    """Upstream has what the patch made, and more is to be done to it."""
+    changed, llama = CHECKED.replace("faster", "slow"), "class Llama:\n    head = Linear(4, 8)\n"
+    released(both, changed, llama)
+    edit(both)
+    (tree(both) / ENGINE).write_text(changed.replace("slow", "slower"))
+    (tree(both) / LLAMA).write_text(llama)
+    both.run("refresh", "both")
+    for version, mode in ((VERSION, "slow"), (NEW, "slower")):
+        assert f'mode="{mode}"' in applied(both, version)[ENGINE]
+        assert state_of(both, version) == "applied"
+    assert "    when: {text: check_the(config), files: vllm/engine.py}\n" in yaml(both)

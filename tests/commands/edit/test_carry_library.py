@@ -6,9 +6,8 @@ import shutil
 from pathlib import Path
 
 import pytest
-from ruamel.yaml import YAML
 
-from tests.commands.edit.library_conflicts import CONFLICTS
+from tests.commands.edit.library_conflicts import CONFLICTS, take_away
 from tests.projects import git
 from vpatch.commands.edit.refresh import refresh_patch
 from vpatch.commands.edit.refresh_result import RefreshRequest
@@ -32,17 +31,6 @@ def made(folder, patch, release):
             if decision.state != "needed":
                 return None
             return {path: one.after for path, one in decision.changes.items()}
-
-
-def take_away(folder, variant):
-    yaml = YAML()
-    yaml.width = 4096
-    path = folder / "patch.yaml"
-    document = yaml.load(path.read_text())
-    variants = document["variants"]
-    (index,) = (number for number, one in enumerate(variants) if one["name"] == variant)
-    del variants[index]
-    yaml.dump(document, path)
 
 
 def solve(opened, wanted):

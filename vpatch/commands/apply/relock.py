@@ -19,6 +19,7 @@ from vpatch.source.spec import (
 )
 from vpatch.util.urls import redact
 from vpatch.workspace import selection
+from vpatch.workspace.unsettled_recipe import refuse_unsettled
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -69,6 +70,7 @@ def ask_again(lock: LockFile, library: Library) -> AskedAgain:
     else:
         path = library.recipes[lock.recipe]
         recipe = selection.read_recipe(path, library)
+        refuse_unsettled(path, library)
         strict = recipe.strict
         moved = _pin_differences(lock, recipe, path, library.folder)
         ids = [i for i in recipe.patches if i in lock.chosen or not lock.chosen]

@@ -7,17 +7,25 @@ from typing import TYPE_CHECKING
 
 import click
 
-from vpatch.commands.bump.text import print_report, print_written
+from vpatch.commands.bump.text import (
+    print_report,
+    print_settled,
+    print_unsettled,
+    print_written,
+)
 from vpatch.commands.bump.usecase import BumpOptions, bump
 from vpatch.console.common_options import offline_option
 from vpatch.console.completion import RECIPE_NAME, RELEASE
 from vpatch.console.options import json_option, library_options
 from vpatch.console.result import CommandResult
-from vpatch.errors import UnusedOptionError
+from vpatch.errors import ExitCode, MissingOptionError, UnusedOptionError
 from vpatch.workspace.upstream_history import CommitsFrom
 
 if TYPE_CHECKING:
-    from vpatch.errors import ExitCode
+    from collections.abc import Mapping
+
+    from vpatch.commands.bump.conflict.abort import AbortedBump
+    from vpatch.commands.bump.conflict.settle import SettledBump
     from vpatch.workspace.context import Context
 
 
@@ -27,7 +35,6 @@ if TYPE_CHECKING:
     "--to",
     type=RELEASE,
     metavar="VERSION",
-    required=True,
     help="The new vLLM: a release (0.33, 0.33.0, latest), a folder, URL@REF or PATH@REF.",
 )
 @click.option("--diff", is_flag=True, help="Show the code that changed, as diffs.")
@@ -52,9 +59,13 @@ if TYPE_CHECKING:
 @click.option(
     "--engine",
     metavar="cpu|cuda|PYTHON",
-    help="The vLLM that --write tests with  [default: one of the new release in the cache, if any]",
+    help="The vLLM to test with  [default: one of the new release in the cache, if any]",
 )
-@click.option("--no-proof", is_flag=True, help="With --write, test nothing.")
+@click.option("--no-proof", is_flag=True, help="With --write or --continue, test nothing.")
+@click.option(
+    "--continue", "go_on", is_flag=True, help="Commit what fits now, and settle the recipes."
+)
+@click.option("--abort", is_flag=True, help="Remove the unsettled branch, and go back.")
 @click.option(
     "--pr",
     "pull",
@@ -71,7 +82,7 @@ if TYPE_CHECKING:
 @json_option
 def command(
     recipes: tuple[str, ...],
-    to: str,
+    to: str | None,
     output: Path | None,
     clone: Path | None,
     branch: str | None,
@@ -85,6 +96,8 @@ def command(
     prune: bool,
     no_proof: bool,
     pull: bool,
+    go_on: bool,
+    abort: bool,
     as_json: bool,
 ) -> CommandResult | ExitCode:
     """Show what a new vLLM means for each patch.
@@ -102,18 +115,42 @@ def command(
     With --write, vpatch makes a branch in the git repository of the project. It has the new pins,
     the recipes without retired patches, proposed changes of patches, and new locks where locks are
     committed. No file of the work tree changes. Before, vpatch tests what changed, as vpatch test
-    and vpatch smoke do. If a patch needs a person, or a test fails, nothing is written.
+    and vpatch smoke do. If a test fails, nothing is written.
+
+    If a patch needs a person, its recipes on the branch are unsettled: no command makes anything
+    of them. Check out the branch, and make the patch fit with vpatch edit and vpatch refresh. Then
+    --continue commits it, and settles the recipes. --abort goes back to the branch that you had.
 
     With --pr, vpatch then pushes the branch to origin and opens a pull request with the report.
     Before it writes, it asks for a token and for the repository on GitHub.
 
     Ends with 1 if a patch needs a person or another look.
     """
-    writing = {"--branch": branch, "--prune": prune, "--engine": engine, "--no-proof": no_proof}
-    for option, value in {**writing, "--pr": pull, "--repository": repository}.items():
-        if value and not write:
-            what = f"{option} would have no effect without --write"
-            raise UnusedOptionError(what, hint="add --write")
+    if go_on or abort:
+        beside: dict[str, object] = {"--to": to, "--diff": diff, "--output": output}
+        beside |= {"--clone": clone, "--github": github, "--write": write, "--branch": branch}
+        beside |= {"--prune": prune, "--pr": pull, "--repository": repository, "RECIPE": recipes}
+        if go_on:
+            beside |= {"--abort": abort}
+            _refuse_beside("--continue", beside)
+            return _continue(context, proof=not no_proof, engine=engine, as_json=as_json)
+        _refuse_beside("--abort", beside | {"--engine": engine, "--no-proof": no_proof})
+        return _abort(context, as_json=as_json)
+    if to is None:
+        raise MissingOptionError(
+            "missing option '--to'", hint="add --to VERSION, such as --to latest"
+        )
+    if not write:
+        _refuse_without_write(
+            {
+                "--branch": branch,
+                "--prune": prune,
+                "--engine": engine,
+                "--no-proof": no_proof,
+                "--pr": pull,
+                "--repository": repository,
+            }
+        )
     options = BumpOptions(branch, prune, not no_proof, engine, pull, repository)
     commits = CommitsFrom(clone, github)
     result = bump(context, recipes, to, commits, output=output, write=options if write else None)
@@ -122,14 +159,84 @@ def command(
         from vpatch.commands.bump.output import BumpOutput  # noqa: PLC0415 - models load slowly
 
         shown = BumpOutput(
-            recipes=report.recipes, idle=report.idle, written=written, pull=result.sent
+            recipes=report.recipes,
+            idle=report.idle,
+            written=written,
+            pull=result.sent,
+            settled=None,
+            aborted=None,
         )
         return CommandResult(shown, report.exit_code)
     print_report(report, with_diffs=diff)
-    if written is not None:
+    if written is not None and written.unsettled:
+        print_unsettled(written)
+        if pull:
+            click.echo("--pr opens no pull request while a recipe is unsettled")
+    elif written is not None:
         from vpatch.commands.bump.pull import intended  # noqa: PLC0415 - it needs git
 
         print_written(
             written, result.sent.said if result.sent else intended(context, written.branch)
         )
     return report.exit_code
+
+
+def _refuse_without_write(others: Mapping[str, object]) -> None:
+    for option, value in others.items():
+        if value:
+            what = f"{option} would have no effect without --write"
+            raise UnusedOptionError(what, hint="add --write")
+
+
+def _refuse_beside(option: str, others: Mapping[str, object]) -> None:
+    for name, value in others.items():
+        if value:
+            raise UnusedOptionError(
+                f"{name} would have no effect with {option}", hint="leave one of the two out"
+            )
+
+
+def _continue(
+    context: Context, *, proof: bool, engine: str | None, as_json: bool
+) -> CommandResult | ExitCode:
+    # These need git, and the harness of tests.
+    from vpatch.commands.bump.conflict.settle import settle_bump  # noqa: PLC0415
+
+    BumpOptions(proof=proof, engine=engine).refuse_conflicts(context)
+    settled = settle_bump(context, proof=proof, engine=engine)
+    if as_json:
+        return _ended(settled=settled)
+    print_settled(settled)
+    return ExitCode.CLEAN
+
+
+def _abort(context: Context, *, as_json: bool) -> CommandResult | ExitCode:
+    from vpatch.commands.bump.conflict.abort import abort_bump  # noqa: PLC0415 - it needs git
+
+    aborted = abort_bump(context)
+    if as_json:
+        return _ended(aborted=aborted)
+    where = aborted.checked_out or "the commit that was checked out before"
+    click.echo(f"branch {aborted.branch} is removed; it was at {aborted.commit[:12]}")
+    click.echo(f"checked out: {where}")
+    return ExitCode.CLEAN
+
+
+def _ended(
+    *, settled: SettledBump | None = None, aborted: AbortedBump | None = None
+) -> CommandResult:
+    from vpatch.commands.bump.output import (  # noqa: PLC0415 - models load slowly
+        AbortedBumpOutput,
+        BumpOutput,
+        SettledBumpOutput,
+    )
+
+    shown = BumpOutput(
+        recipes=[],
+        idle=[],
+        written=None,
+        pull=None,
+        settled=settled and SettledBumpOutput.model_validate(settled),
+        aborted=aborted and AbortedBumpOutput.model_validate(aborted),
+    )
+    return CommandResult(shown)

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import os
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from vpatch.checkout.lockfile import read_lock
+from vpatch.commands.bump.lock_text import lock_text
 from vpatch.commands.bump.markdown import markdown
 from vpatch.commands.bump.next_project import StagedRecipe, staged
+from vpatch.commands.bump.proof import BumpProof
 from vpatch.commands.bump.recipe_edit import bumped_recipe, renamed_recipe
 from vpatch.commands.bump.report import BumpReport, RecipeBump, release
 from vpatch.commands.bump.verdict import Verdict
@@ -16,12 +19,11 @@ from vpatch.git import branch as git
 from vpatch.git.checkout import NewCommit, changed_files
 from vpatch.library.catalog import is_installed
 from vpatch.library.patch import DECLARATION
+from vpatch.planning.state import State
 from vpatch.source.tree import LOCK_FILE
 from vpatch.util.plural import counted
 from vpatch.workspace import selection
-from vpatch.workspace.checkout import refuse_stopping
-from vpatch.workspace.locked_plan import lock_of_selection
-from vpatch.workspace.plans import planned
+from vpatch.workspace.unsettled_recipe import edit_command, refuse_unsettled
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -33,6 +35,24 @@ if TYPE_CHECKING:
     from vpatch.workspace.context import Context
 
 _GONE = frozenset([Verdict.RETIRE, Verdict.NOT_NEEDED])
+
+
+@dataclass(frozen=True)
+class UnsettledPatch:
+    """A patch that waits for a person: why, and the command that begins to make it fit."""
+
+    patch: str
+    reason: str
+    next: str
+
+
+@dataclass(frozen=True)
+class UnsettledRecipe:
+    """A recipe of the branch that waits for a person, by its new name."""
+
+    recipe: str
+    release: str
+    patches: tuple[UnsettledPatch, ...]
 
 
 class BumpCommits:
@@ -50,13 +70,17 @@ class BumpCommits:
         self.recipes: dict[str, StagedRecipe] = {}
         # The new name of each recipe.
         self.names: dict[str, str] = {}
+        # Why patches are left to a person.
+        self._left: dict[str, str] = {}
         self.proposed = dict(self._proposals())
+        self.unsettled: list[UnsettledRecipe] = []
 
     def commits(self, *, prune: bool) -> list[NewCommit]:
         """The commits: pins, lists of patches, proposals, folders of patches, then locks.
 
         Raises:
-            UsageError: a patch needs a person, or the repository or a recipe is not fit for it.
+            UsageError: the repository or a recipe is not fit for it.
+            UnsettledRecipeError: a recipe is unsettled.
         """
         paths = {one.recipe: self._paths(one) for one in self._report.recipes}
         self._refuse_uncommitted()
@@ -69,8 +93,10 @@ class BumpCommits:
             path, new = paths[one.recipe]
             recipe, positions = self._context.library.read_recipe(path)
             new_path = self._in_repo(new)
-            pinned[new_path] = bumped_recipe(recipe, positions, one.old, one.new, ())
-            text = bumped_recipe(recipe, positions, one.old, one.new, going)
+            refuse_unsettled(path, self._context.library)
+            open_ones = self._add_unsettled(one)
+            pinned[new_path] = bumped_recipe(recipe, positions, one.old, one.new, (), open_ones)
+            text = bumped_recipe(recipe, positions, one.old, one.new, going, open_ones)
             if text != pinned[new_path]:
                 retired[new_path] = text
                 gone |= going
@@ -98,30 +124,63 @@ class BumpCommits:
         texts = {patch: one.text for patch, one in self.proposed.items()}
         return staged(self._context, self.recipes, texts)
 
+    def _add_unsettled(self, one: RecipeBump) -> list[str]:
+        """The patches of a recipe that are left to a person."""
+        version = one.new.version or ""
+        patches = tuple(
+            UnsettledPatch(p.id, self._left[p.id], edit_command(p.id, version))
+            for p in one.patches
+            if p.id in self._left
+        )
+        if patches:
+            self.unsettled.append(UnsettledRecipe(self.names[one.recipe], version, patches))
+        return [each.patch for each in patches]
+
+    def proof_request(self, engine: str | None) -> BumpProof:
+        """What to test before the branch is written; after `commits`."""
+        changed = {
+            one.id: one
+            for one in self._report.patches
+            if one.verdict is not Verdict.KEEP and one.id not in self._left
+        }
+        unsettled = tuple(one.recipe for one in self.unsettled)
+        return BumpProof(
+            self._report.recipes[0].new.version or "",
+            tuple(changed),
+            frozenset(patch for patch, one in changed.items() if one.verdict in _GONE),
+            tuple(name for name in self.names.values() if name not in unsettled),
+            unsettled,
+            engine,
+        )
+
     def _proposals(self) -> Iterator[tuple[str, PatchProposal]]:
         """The proposals for patches of the repository, by id.
 
         Raises:
-            UsageError: a patch needs a person, and no proposal for it can be written.
+            UsageError: only code of a patch can tell, and it is not trusted.
         """
-        stopping: dict[str, str] = {}
+        untrusted: list[str] = []
         proposals: dict[str, PatchProposal] = {}
         for one in self._report.patches:
             if one.verdict is not Verdict.NEEDS_A_PERSON:
                 continue
             folder = one.new.patch.folder
-            if one.proposal is None:
-                stopping[one.id] = f"{one.id} needs a person"
+            if one.new.state is State.UNTRUSTED:
+                untrusted.append(one.id)
+            elif one.proposal is None:
+                self._left[one.id] = one.reason
             elif is_installed(folder) or self._in_repo(folder).startswith(".."):
-                stopping[one.id] = f"{one.id} needs a person, and is not in this repository"
+                self._left[one.id] = "the patch is not in this repository"
             elif proposals.setdefault(one.id, one.proposal).text != one.proposal.text:
-                stopping[one.id] = f"{one.id} needs another change for each recipe"
-        if stopping:
+                self._left[one.id] = "it needs another change for each recipe"
+        if untrusted:
             raise UsageError(
-                f"nothing is written: {'; '.join(stopping.values())}",
-                hint="correct the patch, or name recipes without it",
+                f"nothing is written: only code of {', '.join(untrusted)} can tell what to do",
+                hint="read it, and run vpatch trust; or name recipes without it",
                 code="bump.needs-a-person",
             )
+        for patch_id in self._left:
+            proposals.pop(patch_id, None)
         yield from proposals.items()
 
     def _proposal_commit(self) -> NewCommit:
@@ -259,6 +318,9 @@ class BumpCommits:
             one = by_name.get(lock.recipe or "")
             if one is None or lock.source.tree != one.new.tree:
                 continue
+            if any(each.recipe == self.names[one.recipe] for each in self.unsettled):
+                self.stays.append(f"{path} stays: {self.names[one.recipe]} is unsettled")
+                continue
             going = {patch.id for patch in self.going(one)}
             chosen = tuple(patch for patch in lock.chosen if patch not in going)
             if lock.chosen and not chosen:
@@ -269,17 +331,7 @@ class BumpCommits:
             request = selection.Request(
                 recipe=self.names[one.recipe], patches=chosen, security=lock.security
             )
-            yield path, _lock_text(changed, request, one.new.tree)
-
-
-def _lock_text(context: Context, request: selection.Request, name: str) -> bytes:
-    jobs = selection.resolve(request, context.library)
-    job = next(job for job in jobs if job.spec.tree == name)
-    with context.tree(job.spec, job.expected_digest) as tree:
-        plan = planned(context, job.patches, tree, to_write=True)
-        # A new shape stops an apply of a strict recipe. The branch is to be read anyway.
-        refuse_stopping([plan], asked_for=False, strict=False)
-        return lock_of_selection(context, job, tree, plan).dump().encode()
+            yield path, lock_text(changed, request, one.new.tree)
 
 
 def _describe(patch: PatchBump) -> str:

@@ -95,6 +95,8 @@ class PatchBumpOutput(OutputModel):
     """For a patch that does not fit: a change of its patch.yaml that fits both releases."""
     no_proposal: str | None
     """A sentence for people: why there is no proposal for a patch that does not fit."""
+    next: str | None
+    """The command with which a person begins to make such a patch fit; null for others."""
 
 
 class BumpPinOutput(OutputModel):
@@ -166,6 +168,34 @@ class ProofStepOutput(OutputModel):
     """A sentence for people; empty if there is nothing to say."""
 
 
+class UnsettledPatchOutput(OutputModel):
+    """A patch that waits for a person."""
+
+    patch: str
+    reason: str
+    """A sentence for people."""
+    next: str
+    """The command with which a person begins to make it fit."""
+
+
+class UnsettledRecipeOutput(OutputModel):
+    """A recipe of the branch that waits for a person. No command makes anything of it."""
+
+    recipe: str
+    """Its name on the branch."""
+    release: str
+    """The release that it goes to."""
+    patches: list[UnsettledPatchOutput]
+
+
+class SettledPatchOutput(OutputModel):
+    """A patch that was unsettled."""
+
+    patch: str
+    state: str
+    """What it means for the release now: a sentence for people."""
+
+
 class WrittenBumpOutput(OutputModel):
     """The branch that `--write` made."""
 
@@ -178,6 +208,34 @@ class WrittenBumpOutput(OutputModel):
     """Sentences for people: why patches stay that the new release does not need."""
     proof: list[ProofStepOutput]
     """Empty with `--no-proof`."""
+    unsettled: list[UnsettledRecipeOutput]
+    """The recipes that wait for a person, until `vpatch bump --continue`."""
+
+
+class SettledBumpOutput(OutputModel):
+    """What `--continue` did."""
+
+    branch: str
+    commit: str
+    """Its last commit."""
+    subjects: list[str]
+    """The first lines of the messages of the new commits, in order."""
+    recipes: list[str]
+    """The recipes that are settled."""
+    patches: list[SettledPatchOutput]
+    proof: list[ProofStepOutput]
+    """Empty with `--no-proof`."""
+
+
+class AbortedBumpOutput(OutputModel):
+    """What `--abort` did."""
+
+    branch: str
+    """The branch that is gone."""
+    commit: str
+    """Its last commit. git keeps it for a while."""
+    checked_out: str | None
+    """The branch that is checked out now; null if that is a commit."""
 
 
 class BumpPullOutput(OutputModel):
@@ -206,4 +264,8 @@ class BumpOutput(OutputModel):
     written: WrittenBumpOutput | None
     """Null without `--write`, or if there is nothing to do."""
     pull: BumpPullOutput | None
-    """Null without `--pr`, or if there is nothing to do."""
+    """Null without `--pr`, if there is nothing to do, or if a recipe is unsettled."""
+    settled: SettledBumpOutput | None
+    """Null without `--continue`."""
+    aborted: AbortedBumpOutput | None
+    """Null without `--abort`."""

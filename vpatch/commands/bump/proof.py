@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from vpatch.commands.bump.verdict import Verdict
 from vpatch.commands.proofs.releases import ReleaseRun, run_on_releases
 from vpatch.commands.smoke.usecase import SmokeOptions, smoke
 from vpatch.engine.environment import has_engine
@@ -19,13 +18,10 @@ from vpatch.workspace.examples import run_examples
 from vpatch.workspace.selection import Request
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Sequence
 
-    from vpatch.commands.bump.report import BumpReport
-    from vpatch.commands.bump.verdict import PatchBump
     from vpatch.workspace.context import Context
 
-_GONE = frozenset([Verdict.RETIRE, Verdict.NOT_NEEDED])
 _EVIDENCE = "evidence"
 
 
@@ -42,31 +38,48 @@ class ProofStep:
         return f"{self.outcome}  {self.what}" + (f": {self.reason}" if self.reason else "")
 
 
-def prove(
-    context: Context, report: BumpReport, names: Mapping[str, str], engine: str | None
-) -> list[ProofStep]:
-    """Test what a bump changes: the patches with another verdict than keep, and their recipes.
+@dataclass(frozen=True)
+class BumpProof:
+    """What to test on the new release, by which engine.
 
-    Args:
-        context: the project as the bump makes it.
-        report: what the bump means for each patch.
-        names: the new names of the recipes.
+    Attributes:
+        version: the release.
+        patches: those that change, or whose code does.
+        gone: those of them that are taken out.
+        recipes: those whose smoke plans run.
+        unsettled: recipes that wait for a person.
         engine: `cpu`, `cuda` or a Python. None takes one that the cache has, if any.
+    """
+
+    version: str
+    patches: tuple[str, ...]
+    gone: frozenset[str]
+    recipes: tuple[str, ...]
+    unsettled: tuple[str, ...]
+    engine: str | None
+
+
+def prove(context: Context, asked: BumpProof) -> list[ProofStep]:
+    """Test what a bump changes, in the project as the bump makes it.
 
     Raises:
         VpatchError: the engine that was named cannot be used.
     """
-    changed = {one.id: one for one in report.patches if one.verdict is not Verdict.KEEP}
-    steps = [step for one in changed.values() for step in _examples(context, one)]
-    version = report.recipes[0].new.version or ""
+    engine, version = asked.engine, asked.version
+    examples = (_examples(context, one) for one in asked.patches if one not in asked.gone)
+    steps = [step for some in examples for step in some]
+    steps += [
+        ProofStep(f"vpatch smoke --recipe {name}", "not run", "the recipe is unsettled")
+        for name in asked.unsettled
+    ]
     chosen = engine or _cached_engine(context, version)
     if chosen is None:
         reason = f"vpatch engine --vllm {version} makes an engine"
         steps.append(ProofStep("behaviour tests and smoke plans", "not run", reason))
         return steps
     try:
-        steps += _behaviour(context, changed, chosen, version)
-        for name in names.values():
+        steps += _behaviour(context, asked.patches, chosen, version)
+        for name in asked.recipes:
             steps += _smoke(context, name, chosen)
     except VpatchError as error:
         if engine is not None or not _is_lacking(error):
@@ -98,19 +111,17 @@ def refuse_failed(steps: list[ProofStep]) -> None:
         )
 
 
-def _examples(context: Context, one: PatchBump) -> Iterator[ProofStep]:
-    if one.verdict in _GONE:
-        return
+def _examples(context: Context, patch_id: str) -> Iterator[ProofStep]:
     try:
-        results = list(run_examples(context.library.patch(one.id)))
+        results = list(run_examples(context.library.patch(patch_id)))
     except UsageError as error:
         if error.code != "library.no-example":
             raise
-        yield ProofStep(f"vpatch test {one.id}", "not run", "it has no example")
+        yield ProofStep(f"vpatch test {patch_id}", "not run", "it has no example")
         return
     failures = [f"{result.name}: {text}" for result in results for text in result.failures]
     reason = "; ".join(failures) or counted(len(results), "example")
-    yield ProofStep(f"vpatch test {one.id}", "fails" if failures else "holds", reason)
+    yield ProofStep(f"vpatch test {patch_id}", "fails" if failures else "holds", reason)
 
 
 def _cached_engine(context: Context, version: str) -> str | None:
@@ -120,7 +131,7 @@ def _cached_engine(context: Context, version: str) -> str | None:
 
 
 def _behaviour(
-    context: Context, changed: Mapping[str, PatchBump], engine: str, version: str
+    context: Context, changed: Sequence[str], engine: str, version: str
 ) -> list[ProofStep]:
     kind = engine if engine in KINDS else context.own_engine(engine).kind
     patches = [context.library.patch(patch_id) for patch_id in changed]

@@ -6,7 +6,12 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from vpatch.declare.recipe import ImageDeclaration, PinDeclaration, RecipeDeclaration
+from vpatch.declare.recipe import (
+    ImageDeclaration,
+    PinDeclaration,
+    RecipeDeclaration,
+    UnsettledDeclaration,
+)
 from vpatch.declare.yamlfile import read_yaml
 from vpatch.errors import UsageError, VpatchError
 from vpatch.util.scratch import scratch_folder
@@ -21,10 +26,20 @@ if TYPE_CHECKING:
 _VALUE = re.compile(r"""'[^']*'|"[^"]*"|[^\s,#{}\[\]]+""")
 
 
+_NOTE = "# Written by vpatch bump, and taken out by vpatch bump --continue.\n"
+
+
 def bumped_recipe(
-    recipe: RecipeDeclaration, positions: Positions, old: Pin, new: Pin, gone: Container[str]
+    recipe: RecipeDeclaration,
+    positions: Positions,
+    old: Pin,
+    new: Pin,
+    gone: Container[str],
+    unsettled: Sequence[str] = (),
 ) -> bytes:
     """Return the text of a recipe that pins `new`, without the patches that are `gone`.
+
+    It says which ones are `unsettled`, if any are.
 
     Raises:
         UsageError: no patch would be left, the recipe pins no release, or it pins its base image by
@@ -44,15 +59,51 @@ def bumped_recipe(
         _set(lines, node["vllm"].lc.value("source"), wanted.vllm.source)
         if wanted.vllm.sha256 is not None:
             _set(lines, node["vllm"].lc.value("sha256"), wanted.vllm.sha256)
+    if unsettled and new.version:
+        mark = UnsettledDeclaration(release=new.version, patches=tuple(unsettled))
+        wanted = wanted.model_copy(update={"unsettled": mark})
+        if lines and not lines[-1].endswith("\n"):
+            lines[-1] += "\n"
+        lines.append(_NOTE)
+        lines.append(f"unsettled: {{release: {mark.release}, patches: [{', '.join(unsettled)}]}}\n")
     text = "".join(lines)
-    if _read(text) != wanted:
-        raise UsageError(
-            "vpatch cannot edit the recipe as it is written",
-            where=str(positions.path),
-            hint=f"pin {new.version} by hand, or write `vllm` and `patches` as plain lines",
-            code="bump.unwritable-recipe",
+    if read_recipe_text(text) != wanted:
+        raise _unwritable(
+            positions, f"pin {new.version} by hand, or write `vllm` and `patches` as plain lines"
         )
     return text.encode()
+
+
+def settled_recipe(recipe: RecipeDeclaration, positions: Positions) -> bytes:
+    """Return the text of a recipe that does not say any more that patches are unsettled.
+
+    Raises:
+        UsageError: the recipe is written in a way that cannot be edited here.
+    """
+    text = positions.content.decode()
+    if recipe.unsettled is None:
+        return text.encode()
+    lines = text.splitlines(keepends=True)
+    node: Any = positions.document
+    first = node.lc.key("unsettled")[0]
+    last = first + 1
+    while last < len(lines) and lines[last][:1] in " -}]":
+        last += 1
+    if first and lines[first - 1] == _NOTE:
+        first -= 1
+    text = "".join([*lines[:first], *lines[last:]])
+    if read_recipe_text(text) != recipe.model_copy(update={"unsettled": None}):
+        raise _unwritable(positions, "take the key `unsettled` out by hand, and commit that")
+    return text.encode()
+
+
+def _unwritable(positions: Positions, hint: str) -> UsageError:
+    return UsageError(
+        "vpatch cannot edit the recipe as it is written",
+        where=str(positions.path),
+        hint=hint,
+        code="bump.unwritable-recipe",
+    )
 
 
 def renamed_recipe(name: str, old: str, new: str) -> str | None:
@@ -140,7 +191,8 @@ def _set(lines: list[str], at: tuple[int, int], value: str) -> None:
     lines[line] = f"{lines[line][:col]}{quote}{value}{quote}{lines[line][match.end() :]}"
 
 
-def _read(text: str) -> RecipeDeclaration | None:
+def read_recipe_text(text: str) -> RecipeDeclaration | None:
+    """The recipe that a text declares; None if it declares no recipe."""
     with scratch_folder() as folder:
         path = Path(folder) / "recipe.yaml"
         path.write_text(text, encoding="utf-8")

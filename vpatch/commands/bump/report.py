@@ -100,12 +100,14 @@ def state_said(decision: Decision) -> str:
 
 
 def details(patch: PatchBump) -> list[str]:
-    """Say why the patch has its verdict, and what is proposed for one that does not fit."""
+    """Say why the patch has its verdict, and for one that does not fit what comes next."""
     lines = list(patch.facts) or patch.reason.splitlines()
     if patch.proposal is not None:
         lines.append(f"proposal, for you to check: {patch.proposal.said}")
     if patch.no_proposal is not None:
         lines.append(f"no proposal: {patch.no_proposal}")
+    if patch.next is not None:
+        lines.append(f"next: {patch.next}")
     return lines
 
 

@@ -19,6 +19,7 @@ from vpatch.util.wrapping import line_width
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from vpatch.commands.bump.conflict.settle import SettledBump
     from vpatch.commands.bump.report import BumpReport, RecipeBump
     from vpatch.commands.bump.verdict import PatchBump
     from vpatch.commands.bump.write import WrittenBump
@@ -70,16 +71,44 @@ def _print_plugin(plugin: PluginStep, recipe: RecipeBump) -> None:
 
 def print_written(written: WrittenBump, pull: str | None) -> None:
     """Print what was tested, the branch, what a person does with it, and about a pull request."""
-    for step in written.proof:
-        _print_wrapped(step.line, "")
-    click.echo(f"branch {written.branch}  {written.commit[:12]}")
-    for line in (*written.subjects, *written.kept):
-        _print_wrapped(line, "  ")
+    _print_branch(written)
     untested = [step for step in written.proof if step.outcome == "not run"]
     then = ", then run what was not run" if untested or not written.proof else ""
     click.echo(f"next: git switch {written.branch}{then}")
     if pull is not None:
         _print_wrapped(pull, "")
+
+
+def print_unsettled(written: WrittenBump) -> None:
+    """Print what was tested, the branch, and how a person settles its recipes."""
+    _print_branch(written)
+    for one in written.unsettled:
+        click.echo(f"unsettled  {one.recipe}: {', '.join(p.patch for p in one.patches)}")
+    click.echo(f"next: git switch {written.branch}, and make the patches fit:")
+    steps = {step.patch: step.next for one in written.unsettled for step in one.patches}
+    for patch, step in steps.items():
+        click.echo(f"  {step}, then vpatch refresh {patch}")
+    click.echo("then: vpatch bump --continue; vpatch bump --abort goes back")
+
+
+def print_settled(settled: SettledBump) -> None:
+    """Print what was tested, what the patches mean now, and what was committed."""
+    for step in settled.proof:
+        _print_wrapped(step.line, "")
+    for one in settled.patches:
+        click.echo(f"settled  {one.patch}: {one.state}")
+    click.echo(f"branch {settled.branch}  {settled.commit[:12]}")
+    for line in settled.subjects:
+        _print_wrapped(line, "  ")
+    click.echo(f"next: vpatch apply --recipe {settled.recipes[0]}")
+
+
+def _print_branch(written: WrittenBump) -> None:
+    for step in written.proof:
+        _print_wrapped(step.line, "")
+    click.echo(f"branch {written.branch}  {written.commit[:12]}")
+    for line in (*written.subjects, *written.kept):
+        _print_wrapped(line, "  ")
 
 
 def _print_patch(patch: PatchBump, recipe: RecipeBump, *, with_diffs: bool) -> None:

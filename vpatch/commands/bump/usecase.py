@@ -14,7 +14,7 @@ from vpatch.commands.bump.propose import with_proposal
 from vpatch.commands.bump.report import BumpReport, RecipeBump, release
 from vpatch.commands.bump.report_file import check_report_file, write_report
 from vpatch.commands.bump.upstream_commits import with_commits
-from vpatch.commands.bump.verdict import judge
+from vpatch.commands.bump.verdict import judge, with_next
 from vpatch.errors import UnusedOptionError, UsageError
 from vpatch.library.catalog import installed
 from vpatch.planning.view import View
@@ -134,7 +134,8 @@ def bump(
         written = write_bump(
             context, report, branch, prune=write.prune, proof=write.proof, engine=write.engine
         )
-        sent = open_pull(place, report, written) if place else None
+        # Nobody can use what such a pull request would bring.
+        sent = open_pull(place, report, written) if place and not written.unsettled else None
     return BumpResult(report, written, sent)
 
 
@@ -142,9 +143,11 @@ def _report(context: Context, recipes: Sequence[str], to: str, commits: CommitsF
     bumps: list[RecipeBump] = []
     idle: list[str] = []
     for name in recipes or _own_recipes(context):
-        jobs = selection.resolve(Request(recipe=name), context.library, whole_library=True)
+        jobs = selection.resolve(
+            Request(recipe=name), context.library, whole_library=True, unsettled=True
+        )
         target = selection.resolve(
-            Request(recipe=name, vllm=to), context.library, whole_library=True
+            Request(recipe=name, vllm=to), context.library, whole_library=True, unsettled=True
         )[0]
         with (
             context.tree(jobs[0].spec, jobs[0].expected_digest) as old,
@@ -225,6 +228,6 @@ def _patches(
         earlier = decisions[decision.patch.id]
         sides = ReleaseSide(earlier, views[0]), ReleaseSide(decision, views[1])
         one = judge(earlier, decision, (old.pin, new.pin), compared(*sides))
-        yield with_proposal(context, one, old, new)
+        yield with_next(with_proposal(context, one, old, new), new.pin)
     answers.save()
     task.done()

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from vpatch.commands.upstream.status import Known, advise
 from vpatch.planning.proven import holds_in
+from vpatch.planning.relations import claims
 from vpatch.planning.shape import describe_shape
 from vpatch.planning.state import State
 from vpatch.util.plural import counted, listed
+from vpatch.workspace.unsettled_recipe import edit_command
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -18,6 +20,10 @@ if TYPE_CHECKING:
     from vpatch.commands.bump.changed_code import ChangedCode
     from vpatch.planning.state import Decision
     from vpatch.source.tree import Pin
+
+
+# States in which `vpatch edit` lays in the change of another release.
+_CARRIED = frozenset([State.CONFLICT, State.NOT_DECLARED, State.ABSENT])
 
 
 class Verdict(StrEnum):
@@ -54,7 +60,8 @@ class PatchBump:
 
     `facts` are the three facts about a patch that is to be retired. `changed` are the definitions
     that differ, in an order of interest; those that only moved are among them. A patch that does
-    not fit has a `proposal`, or `no_proposal` says why there is none.
+    not fit has a `proposal`, or `no_proposal` says why there is none, and `next` is the command
+    with which a person begins to make it fit.
     """
 
     old: Decision
@@ -65,6 +72,7 @@ class PatchBump:
     changed: tuple[ChangedCode, ...] = field(default=(), repr=False)
     proposal: PatchProposal | None = None
     no_proposal: str | None = None
+    next: str | None = None
 
     @property
     def id(self) -> str:
@@ -84,6 +92,21 @@ def judge(
         verdict, reason = Verdict.LOOK_AGAIN, f"{reason}; {describe_shape(new.shape)}"
     facts = tuple(_facts(new)) if verdict is Verdict.RETIRE else ()
     return PatchBump(old, new, verdict, reason, facts, tuple(changed))
+
+
+def with_next(one: PatchBump, pin: Pin) -> PatchBump:
+    """Add the next command to a patch that does not fit a release, and has no proposal."""
+    is_open = one.verdict is Verdict.NEEDS_A_PERSON and one.proposal is None
+    if not is_open or pin.version is None or one.new.state not in _CARRIED:
+        return one
+    return replace(one, next=edit_command(one.id, pin.version))
+
+
+def is_decided(decision: Decision, pin: Pin) -> bool:
+    """Whether it is clear what a patch means for a release, and the patch claims nothing else."""
+    if decision.state is State.ABSENT:
+        return claims(decision.patch, pin) is not True
+    return not decision.state.is_open
 
 
 def _verdict(

@@ -7,14 +7,15 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from vpatch.commands.bump.commits import BumpCommits
+from vpatch.commands.bump.conflict.record import begin_bump
 from vpatch.commands.bump.proof import ProofStep, prove, refuse_failed
+from vpatch.commands.bump.repository import own_repository
 from vpatch.errors import UsageError
 from vpatch.git import branch as git
-from vpatch.git.fork import Person
-from vpatch.git.found import opened_source
-from vpatch.git.origin import identity
+from vpatch.git.checkout import current_branch
 
 if TYPE_CHECKING:
+    from vpatch.commands.bump.commits import UnsettledRecipe
     from vpatch.commands.bump.report import BumpReport
     from vpatch.workspace.context import Context
 
@@ -24,7 +25,8 @@ class WrittenBump:
     """The branch, its last commit, and the subjects of its commits.
 
     `kept` says for each patch that stays although vLLM does not need it, why. `proof` says what was
-    tested, and what was not; it is empty if nobody wanted a proof.
+    tested, and what was not; it is empty if nobody wanted a proof. `unsettled` are the recipes that
+    wait for a person.
     """
 
     branch: str
@@ -32,6 +34,7 @@ class WrittenBump:
     subjects: tuple[str, ...]
     kept: tuple[str, ...]
     proof: tuple[ProofStep, ...] = ()
+    unsettled: tuple[UnsettledRecipe, ...] = ()
 
 
 def write_bump(
@@ -45,33 +48,19 @@ def write_bump(
 ) -> WrittenBump:
     """Write what a report says to a new branch, and what it proposes: all of it, or nothing.
 
+    A recipe whose patches need a person says so there, and nothing is made of it until they fit.
+
     The work tree stays as it is. The evidence of a smoke plan goes to the project's `evidence`.
     `prune`, `proof` and `engine` are as in `BumpOptions`.
 
     Raises:
-        UsageError: a patch needs a person, or the repository or a recipe is not fit for it.
+        UsageError: only code of a patch can tell and it is not trusted, or the repository or a
+            recipe is not fit for it.
         VpatchError: a proof failed, or something cannot be read or written.
     """
     folder = context.project.folder
-    with opened_source(folder) as repo:
-        if repo is None or repo.work_tree is None:
-            raise UsageError(
-                "the project is not in a git repository",
-                where=str(folder),
-                hint="run git init and commit the project, or leave out --write",
-                code="bump.no-repository",
-            )
-        parent = git.head_of(repo)
-        who = identity(folder)
-        if parent is None or who is None:
-            raise UsageError(
-                "git has no commit here" if parent is None else "git does not know who commits",
-                where=str(folder),
-                hint="commit the project"
-                if parent is None
-                else "set user.name and user.email with git config",
-                code="bump.not-committable",
-            )
+    with own_repository(context) as own:
+        repo, parent = own.repo, own.parent
         git.refuse_branch_name(repo, branch)
         writer = BumpCommits(context, report, repo, parent)
         commits = writer.commits(prune=prune)
@@ -89,10 +78,19 @@ def write_bump(
         steps: list[ProofStep] = []
         if proof:
             with writer.staged() as changed:
-                steps = prove(changed, report, writer.names, engine)
+                steps = prove(changed, writer.proof_request(engine))
             refuse_failed(steps)
         if tip is None:
             now = datetime.now(UTC)
-            tip = git.add_branch(repo, branch, parent, commits, Person(*who), now)
-    subjects = tuple(commit.message.partition("\n")[0] for commit in commits)
-    return WrittenBump(branch, tip, subjects, tuple(dict.fromkeys(writer.stays)), tuple(steps))
+            if writer.unsettled:
+                tip = begin_bump(own, branch, current_branch(repo), commits, now)
+            else:
+                tip = git.add_branch(repo, branch, parent, commits, own.who, now)
+    return WrittenBump(
+        branch,
+        tip,
+        tuple(commit.subject for commit in commits),
+        tuple(dict.fromkeys(writer.stays)),
+        tuple(steps),
+        tuple(writer.unsettled),
+    )

@@ -422,7 +422,7 @@ def symptom_verdicts(
             raise
         # The log named this version, not the user. The user still sees what was found.
         return list(verdicts.values()), f"what vLLM {asked} needs cannot be told: {error}"
-    usual = selection.resolve(selection.Request(asked), context.library)[0]
+    usual = selection.resolve(selection.Request(asked), context.library, unsettled=True)[0]
     for decision in plan.decisions:
         if decision.patch.id in verdicts:
             run = _next(context, decision, usual, asked)

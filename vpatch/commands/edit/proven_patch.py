@@ -2,27 +2,28 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass, replace
+from itertools import product
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
 from vpatch.commands.edit.changed_patch import ChangedPatch, PatchWriter, beside_of
 from vpatch.commands.edit.checks import changed_patch_error, location_at, refuse_changed_patch
+from vpatch.commands.edit.conditions import CarriedSides, conditions_of_new, conditions_of_others
 from vpatch.commands.edit.new_edits import FoldedEdits, foldings
 from vpatch.commands.edit.patch_text import (
     UnwritableEditsError,
     digest_of_edits,
     edits_at,
-    read,
     with_list,
 )
-from vpatch.commands.edit.series import required_series
-from vpatch.commands.edit.states import releases_asked, spoiled_on
+from vpatch.commands.edit.series import planned_series, required_series
+from vpatch.commands.edit.states import SpoiledReleases, releases_asked, spoiled_on
 from vpatch.commands.edit.variant_text import (
     NewVariant,
     free_name,
     with_alternative,
+    with_condition,
     with_new_variant,
 )
 from vpatch.commands.edit.workbench import Workbench
@@ -32,10 +33,11 @@ from vpatch.errors import UsageError, VpatchError
 from vpatch.library.patch import DECLARATION
 from vpatch.planning.state import State
 from vpatch.planning.view import View
+from vpatch.source.spec import PypiSpec
 from vpatch.util.scratch import scratch_folder
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from vpatch.changes.change import SourceChange
@@ -43,9 +45,8 @@ if TYPE_CHECKING:
     from vpatch.commands.edit.series import Series
     from vpatch.deriving.candidate import Declared
     from vpatch.library.patch import Patch
+    from vpatch.source.tree import Tree
     from vpatch.workspace.context import Context
-
-_WHENS = 8
 
 
 @dataclass(frozen=True)
@@ -123,9 +124,12 @@ class PatchSearch:
         self, bench: Workbench, carried: CarriedRecord, beside: dict[str, bytes]
     ) -> Iterator[Iterator[ChangedPatch | str]]:
         """The patch with one more variant, for each list of edits that gives the work tree."""
-        for folded in foldings(bench, carried.start, beside):
-            own = _in_own_files(folded, beside, self._release)
-            yield self._with_variant(own, carried, bench, beside)
+        release = PypiSpec(self.series.tree.pin.tree, carried.release)
+        with self.context.tree(release) as old:
+            sides = self._sides(old, bench)
+            for folded in foldings(bench, carried.start, beside):
+                own = _in_own_files(folded, beside, self._release)
+                yield self._with_variant(own, carried, bench, beside, sides)
 
     @property
     def _release(self) -> str:
@@ -137,33 +141,54 @@ class PatchSearch:
         carried: CarriedRecord,
         bench: Workbench,
         beside: dict[str, bytes],
+        sides: CarriedSides,
     ) -> Iterator[ChangedPatch | str]:
         """The first patch that stays what it is in other releases; else the one nearest to that."""
         best: tuple[int, ChangedPatch] | None = None
-        for when in self._whens(folded, carried, bench, beside):
+        others = conditions_of_others(self.patch, sides)
+        if not others:
+            yield (
+                "an earlier variant fits what the work tree has, and no code of the files that "
+                "the patch changes tells the releases apart"
+            )
+        whens = conditions_of_new(self._text, folded, carried.start, bench, beside, sides)
+        for other, when in product(others, whens):
             candidate = None
-            for text_of in self._texts(folded, carried, when):
-                for one in self._writer(text_of, bench).candidates(folded):
-                    if isinstance(one, ChangedPatch):
-                        candidate = one
-                        break
+            for one in self._tried(self._texts(folded, carried, when, other), folded, bench):
+                if isinstance(one, ChangedPatch):
+                    candidate = one
+                else:
                     yield one
-                if candidate is not None:
-                    break
             if candidate is None:
                 continue
             spoiled = self._spoiled(candidate.patch, carried)
-            if not spoiled:
+            if spoiled.unstable is not None:
+                yield spoiled.unstable
+                continue
+            if not spoiled.versions:
                 yield candidate
                 return
-            if best is None or len(spoiled) < best[0]:
-                best = len(spoiled), candidate
+            if best is None or len(spoiled.versions) < best[0]:
+                best = len(spoiled.versions), candidate
         if best is not None:
             # The next candidate took its place in the staging folder.
             text = best[1].text
             yield from self._writer(lambda _: text, bench).candidates(folded)
 
-    def _spoiled(self, patch: Patch, carried: CarriedRecord) -> list[str]:
+    def _tried(
+        self,
+        texts: Iterator[Callable[[FoldedEdits], str]],
+        folded: FoldedEdits,
+        bench: Workbench,
+    ) -> Iterator[ChangedPatch | str]:
+        """What is wrong with the patch of each text, up to the first that holds."""
+        for text_of in texts:
+            for one in self._writer(text_of, bench).candidates(folded):
+                yield one
+                if isinstance(one, ChangedPatch):
+                    return
+
+    def _spoiled(self, patch: Patch, carried: CarriedRecord) -> SpoiledReleases:
         name = self.series.tree.pin.tree
         asked = releases_asked(self.context, self.releases, name, self.series.tree.pin.version)
         versions = list(dict.fromkeys([carried.release, *reversed(asked)]))
@@ -181,8 +206,20 @@ class PatchSearch:
             self.context.answers,
         )
 
+    def _sides(self, old: Tree, bench: Workbench) -> CarriedSides:
+        series = planned_series(self.context, self.series.patches, self.patch.id, old)
+        below = View(series.tree_below, answers=self.context.answers)
+        files = {path: one.after for path, one in series.decision.changes.items()}
+        return CarriedSides(
+            (below, below.over(files)), (bench.below, bench.below.over(bench.wanted))
+        )
+
     def _texts(
-        self, folded: FoldedEdits, carried: CarriedRecord, when: Declared | None
+        self,
+        folded: FoldedEdits,
+        carried: CarriedRecord,
+        when: Declared | None,
+        others: Mapping[int, Declared],
     ) -> Iterator[Callable[[FoldedEdits], str]]:
         """The text with the variant, and with a `concerns` that knows this release."""
         text = self._text
@@ -195,6 +232,8 @@ class PatchSearch:
             when,
         )
         changed = with_new_variant(text, variant, self._where)
+        for number, condition in others.items():
+            changed = with_condition(changed, number, condition, self._where)
         yield lambda _: changed
         if self.series.decision.state is State.ABSENT:
             before = View(self.series.tree_below, answers=self.context.answers)
@@ -203,46 +242,6 @@ class PatchSearch:
             wider = with_alternative(changed, "concerns", concerns)
             if wider is not None:
                 yield lambda _: wider
-
-    def _whens(
-        self,
-        folded: FoldedEdits,
-        carried: CarriedRecord,
-        bench: Workbench,
-        beside: dict[str, bytes],
-    ) -> Iterator[Declared | None]:
-        """What may tell the new release from those that other variants are for."""
-        yield None
-        own = [one.declared for one in folded.edits]
-        new = [one for edit in own if edit not in carried.start for one in _predicates(edit)]
-        failing = [
-            edit
-            for edit in _all_edits(self._text)
-            if isinstance(bench.step(edit, beside, bench.below), str)
-        ]
-        old: list[Declared] = [{"none": [one]} for edit in failing for one in _predicates(edit)]
-        seen: set[str] = set()
-        for when in [*new, *old]:
-            key = json.dumps(when, sort_keys=True)
-            if key not in seen and len(seen) < _WHENS:
-                seen.add(key)
-                yield when
-
-
-def _all_edits(text: str) -> Iterator[Declared]:
-    document = read(text)
-    for one in (document, *document.get("variants", ())):
-        yield from json.loads(json.dumps(one.get("edits", [])))
-
-
-def _predicates(edit: Declared) -> Iterator[Declared]:
-    """Predicates that hold where an edit finds its place."""
-    for key in ("find", "after", "before"):
-        if isinstance(edit.get(key), str):
-            more: Declared = {
-                name: edit[name] for name in ("within", "where", "files") if name in edit
-            }
-            yield {"find": edit[key]} | more
 
 
 def _in_own_files(folded: FoldedEdits, beside: dict[str, bytes], release: str) -> FoldedEdits:

@@ -70,7 +70,7 @@ def selected(context: Context, patch_id: str, vllm: str | None, recipe: str | No
     refuse_foreign(context, patch)
     if vllm is None and recipe is None:
         recipe = _only_recipe(context, patch_id)
-    (first, *_) = resolve(Request(vllm=vllm, recipe=recipe), context.library)
+    (first, *_) = resolve(Request(vllm=vllm, recipe=recipe), context.library, unsettled=True)
     if patch_id in {one.id for one in first.patches} or recipe is not None:
         return first
     (alone, *_) = resolve(Request(vllm=vllm, patches=(patch_id,)), context.library)

@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING
 
 from packaging.version import Version
 
+from vpatch.commands.importing.proof import failure_of_second, without_requires
 from vpatch.errors import BadValueError
 from vpatch.planning.plan import plan
+from vpatch.planning.state import State, overall_changes
 from vpatch.source.spec import PypiSpec
 from vpatch.workspace.context import exact_release
 
@@ -16,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from vpatch.library.patch import Patch
-    from vpatch.planning.state import Decision, State
+    from vpatch.planning.state import Decision, Plan
     from vpatch.source.tree import Tree
     from vpatch.workspace.context import Context
 
@@ -88,30 +90,52 @@ def states_on(
     return changes
 
 
+@dataclass(frozen=True)
+class SpoiledReleases:
+    """Releases in which a patch had a state, and has another one or makes something else now.
+
+    `unstable` says in which one it would not stay as it is when it is applied again.
+    """
+
+    versions: tuple[str, ...]
+    unstable: str | None
+
+
 def spoiled_on(
     context: Context, old: Sequence[Patch], new: Patch, name: str, versions: Sequence[str]
-) -> list[str]:
-    """The releases in which a patch had a state, and has another one or makes something else now.
+) -> SpoiledReleases:
+    """The releases that a changed patch spoils, up to the first in which it is unstable.
 
     The arguments are those of `states_on`.
     """
     spoiled: list[str] = []
+    unstable = None
     task = context.progress.start("Comparing releases", total=len(versions), unit="release")
     for version in versions:
         with context.tree(PypiSpec(name, version)) as tree:
             before = _last(context, old, tree)
             if not before.state.stops:
-                after = _last(context, [*old[:-1], new], tree)
+                together = _plan(context, [*old[:-1], new], tree)
+                after = next(one for one in together.decisions if one.patch.id == new.id)
                 if (after.state, after.changes) != (before.state, before.changes):
                     spoiled.append(version)
+                elif after.state is State.NEEDED:
+                    files = {p: one.after for p, one in overall_changes(together).items()}
+                    alone = without_requires(new)
+                    unstable = failure_of_second(alone, tree, files, context.answers)
         task.advance(1)
+        if unstable is not None:
+            unstable = f"on {version}, {unstable}"
+            break
     context.answers.save()
     task.done()
-    return spoiled
+    return SpoiledReleases(tuple(spoiled), unstable)
 
 
 def _last(context: Context, patches: Sequence[Patch], tree: Tree) -> Decision:
-    decisions = plan(
-        patches, tree, findings_for="none", answers=context.answers, shapes=False
-    ).decisions
+    decisions = _plan(context, patches, tree).decisions
     return next(one for one in decisions if one.patch.id == patches[-1].id)
+
+
+def _plan(context: Context, patches: Sequence[Patch], tree: Tree) -> Plan:
+    return plan(patches, tree, findings_for="none", answers=context.answers, shapes=False)

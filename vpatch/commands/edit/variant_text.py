@@ -97,6 +97,34 @@ def _as_first(text: str, variant: NewVariant, where: str) -> str:
     return "".join(lines)
 
 
+def with_condition(text: str, number: int, condition: Declared, where: str) -> str:
+    """Let a variant need a predicate, and what it needs already.
+
+    Raises:
+        UsageError: its name or its condition has no lines of its own.
+    """
+    wanted = _plain(read(text))
+    own = wanted["variants"][number]
+    own["when"] = {"all": [own["when"], condition]} if "when" in own else condition
+    node: Any = YAML(typ="rt", pure=True).load(text)["variants"][number]
+    lines = text.splitlines(keepends=True)
+    line, column = node.lc.key("when" if "when" in node else "name")
+    # What follows is the next key, or a comment above it.
+    end = line + 1
+    while end < len(lines) and lines[end][: column + 1].isspace() and lines[end].strip():
+        end += 1
+    new = f"{' ' * column}when: {_flow(own['when'])}\n"
+    if "when" in node:
+        new = lines[line][:column] + new.lstrip(" ")
+        lines[line:end] = [new]
+    else:
+        lines.insert(end, new)
+    changed = "".join(lines)
+    if _plain(read_or_none(changed)) != wanted:
+        raise _not_lines(where)
+    return changed
+
+
 def with_alternative(text: str, key: str, other: Declared) -> str | None:
     """Let a predicate of the document hold as well where another one does; None if it cannot."""
     document = read(text)

@@ -51,7 +51,8 @@ def find_effects(
     groups = [()] if recipe else [(patch_id,) for patch_id in patch_ids]
     effects: list[PatchEffect] = []
     for group in groups:
-        jobs = selection.resolve(selection.Request(vllm, recipe, patches=group), context.library)
+        request = selection.Request(vllm, recipe, patches=group)
+        jobs = selection.resolve(request, context.library, unsettled=True)
         for job in jobs:
             wanted = set(group or patch_ids or (patch.id for patch in job.patches))
             if wanted.isdisjoint(patch.id for patch in job.patches):

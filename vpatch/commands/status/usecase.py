@@ -103,7 +103,7 @@ def status(
 def _selections(
     context: Context, request: selection.Request, why: str | None
 ) -> list[selection.Selection]:
-    selections = selection.resolve(request, context.library, whole_library=True)
+    selections = selection.resolve(request, context.library, whole_library=True, unsettled=True)
     if why is None:
         return selections
     # In a series, patches before it may have changed its places.
@@ -111,7 +111,7 @@ def _selections(
     if series and not any(job.alone for job in series):
         return series
     named = replace(request, patches=(why,))
-    return selection.resolve(named, context.library, whole_library=True)
+    return selection.resolve(named, context.library, whole_library=True, unsettled=True)
 
 
 def _compare_with_pinned(

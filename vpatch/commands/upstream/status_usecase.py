@@ -52,7 +52,7 @@ def upstream_status(context: Context, request: selection.Request) -> UpstreamSta
     answers: dict[str, Answer | VpatchError] = {}
     with ExitStack() as stack:
         threads = context.threads(stack)
-        selections = selection.resolve(request, context.library, whole_library=True)
+        selections = selection.resolve(request, context.library, whole_library=True, unsettled=True)
         selection.note_library(context, selections)
         for job in selections:
             with context.tree(job.spec, job.expected_digest) as tree:

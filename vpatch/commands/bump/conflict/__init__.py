@@ -1,0 +1,1 @@
+"""A bump that waits for a person: its record, and its two ends."""
