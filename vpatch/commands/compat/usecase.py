@@ -12,6 +12,7 @@ from vpatch.commands.compat.difference import DefinitionDifference, difference_o
 from vpatch.commands.compat.judgement.comparison import compared
 from vpatch.commands.compat.judgement.copies import copies_of
 from vpatch.commands.compat.judgement.facts import fact_of
+from vpatch.commands.compat.judgement.operators import add_operators, operator_facts
 from vpatch.commands.compat.judgement.release import JudgedRelease, own_part
 from vpatch.commands.compat.judgement.verdict import judge
 from vpatch.commands.compat.result import (
@@ -41,7 +42,7 @@ if TYPE_CHECKING:
 
     from vpatch.commands.compat.code.part import CodePart
     from vpatch.commands.compat.judgement.fact import Fact
-    from vpatch.commands.compat.surface.items import Surface
+    from vpatch.commands.compat.surface.items import Item, Surface
     from vpatch.commands.compat.target import CompatTarget
     from vpatch.source.entry import CachedTree
     from vpatch.source.tree import Pin
@@ -136,6 +137,7 @@ def compare_trees(
     _add_copies(releases[0], target, own, surface)
     base_facts = _facts(releases[0], surface, None)
     facts = [base_facts, _facts(releases[1], surface, (releases[0], base_facts))]
+    add_operators(surface, facts, [operator_facts(one, target, surface) for one in releases])
     digests = [release.digest for release in releases]
     result = _result(target, surface, declared, labels, digests, facts)
     context.answers.save()
@@ -148,6 +150,7 @@ def _judged(
     surface = surface_of(target, context.progress)
     own = own_part(target)
     facts: dict[str, list[Fact]] = {}
+    operators: dict[str, dict[Item, Fact]] = {}
     digests: dict[str, str] = {}
     task = context.progress.start("Judging releases", total=len(asked), unit="release")
     earlier: _Earlier | None = None
@@ -164,6 +167,7 @@ def _judged(
                 if is_base:
                     _add_copies(release, target, own, surface)
                 facts[one.label] = _facts(release, surface, earlier)
+                operators[one.label] = operator_facts(release, target, surface)
                 if is_base:
                     earlier = release, facts[one.label]
                 digests[one.label] = release.digest
@@ -172,6 +176,7 @@ def _judged(
     task.done()
     labels = [one.label for one in asked]
     of_labels = [facts[label] for label in labels]
+    add_operators(surface, of_labels, [operators[label] for label in labels])
     return _result(
         target, surface, declared, labels, [digests[label] for label in labels], of_labels
     )
@@ -268,6 +273,7 @@ def _key(target: CompatTarget, declared: DeclaredReleases, asked: Sequence[_Aske
         "code": code_digest(),
         "target": [target.name, target.version, str(target.requires), list(target.links)],
         "files": digest_of_files(target.files),
+        "built": target.built.row,
         "entry points": target.entry_points,
         "declared": [sorted(declared.releases), declared.base, declared.reason],
         "releases": [[one.label, one.pin.tree, one.pin.digest] for one in asked if one.pin],

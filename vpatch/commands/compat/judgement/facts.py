@@ -17,6 +17,7 @@ from vpatch.commands.compat.code.outline import Class, Function
 from vpatch.commands.compat.code.signature import lacking, misfit, optional_names, signature_of
 from vpatch.commands.compat.judgement.fact import Fact
 from vpatch.commands.compat.judgement.initialisers import initialiser_fact
+from vpatch.commands.compat.judgement.operators import operator_fact
 from vpatch.commands.compat.judgement.registry import argument_fact, model_fact
 
 if TYPE_CHECKING:
@@ -47,7 +48,7 @@ def fact_of(release: JudgedRelease, item: Item) -> Fact:
         case "argument":
             fact = argument_fact(release, item)
         case "operator":
-            fact = release.operator(item.ref.roots[0].removeprefix("torch.ops."))
+            fact = operator_fact(release, item.ref.roots[0].removeprefix("torch.ops."))
         case "entry point":
             is_there = release.has_text(item.ref.roots[0])
             fact = Fact("here") if is_there else Fact("gone", "no code of vLLM loads this group")

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 def surface_of(target: CompatTarget, progress: Progress) -> Surface:
     """Return what a target takes from vLLM. Files that cannot be read are named."""
-    surface = Surface()
+    surface = Surface(built=target.built)
     task = progress.start(f"Reading {target.name}")
     for module, path in target.modules.items():
         surface.files += 1

@@ -29,8 +29,8 @@ if TYPE_CHECKING:
 
 
 _VLLM = re.compile(r"vllm(?:\.|\Z)")
-_PATCHERS = frozenset(["patch", "monkeypatch"])
-_QUIET = frozenset(["init_logger", "getLogger", "init_logger_once"])
+# Compiled modules, such as `vllm._C` and `package._moe_C_stable`.
+_KERNELS = re.compile(r"(?:\w+\.)+_\w*C(?:_\w+)?")
 
 
 def is_of_vllm(name: str) -> bool:
@@ -65,16 +65,24 @@ class Collector(ast.NodeVisitor):
 
     def visit_Import(self, node: ast.Import) -> None:
         for alias in node.names:
+            self._note_kernels(alias.name)
             if is_of_vllm(alias.name):
                 self._add("import", alias.name, node, Ref((alias.name,)))
 
     def visit_ImportFrom(self, node: ast.ImportFrom) -> None:
         source = absolute_import(self._module, node.module, node.level, is_package=self._is_package)
+        for alias in node.names:
+            self._note_kernels(f"{source}.{alias.name}")
         if not is_of_vllm(source):
             return
         for alias in node.names:
             name = source if alias.name == "*" else f"{source}.{alias.name}"
             self._add("import", name, alias, Ref((name,)))
+
+    def _note_kernels(self, name: str) -> None:
+        own = {self._module.partition(".")[0], "torch"}
+        if _KERNELS.fullmatch(name) and name.partition(".")[0] not in own:
+            self._surface.kernels.add(name)
 
     # Where code runs under a condition.
 

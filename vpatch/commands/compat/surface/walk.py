@@ -142,8 +142,10 @@ class Walker(Collector):
             self._add("model", name, node, Ref((f"vllm.{name}",)), own_name=model.path)
         for text in environment_name(node):
             self._add("environment", text, node, Ref((f"vllm.envs.{text}",)), is_soft=True)
-        if last.endswith(("register_custom_op", "custom_op")):
+        if last.endswith(("register_custom_op", "custom_op")) or last == "define":
             self._surface.operators.update(_texts(node))
+        if last == "Library":
+            self._surface.libraries.update(_texts(node))
         self.generic_visit(node)
 
     def visit_Subscript(self, node: ast.Subscript) -> None:
@@ -264,4 +266,4 @@ def _texts(node: ast.Call) -> Iterator[str]:
     values = [*node.args, *(one.value for one in node.keywords)]
     for value in values:
         if isinstance(value, ast.Constant) and isinstance(value.value, str):
-            yield value.value.rpartition("::")[2]
+            yield value.value.partition("(")[0].rpartition("::")[2].strip()
