@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import configparser
 import os
 import tomllib
 from contextlib import suppress
@@ -261,13 +260,11 @@ class _Metadata:
                 yield from ((group, name, ("pyproject.toml", 1)) for name in names)
 
     def _listed(self, path: str) -> Iterator[tuple[str, str, tuple[str, int]]]:
-        parser = configparser.ConfigParser(interpolation=None, delimiters=("=",))
-        parser.optionxform = str  # type: ignore[assignment,method-assign] # names keep their case
-        with suppress(configparser.Error, UnicodeDecodeError):
-            text = self._read(path).decode()
-            parser.read_string(text)
-            lines = text.splitlines()
-            for group in parser.sections():
-                for name in parser[group] if group.startswith(_GROUP) else ():
-                    line = next((n for n, one in enumerate(lines, 1) if one.startswith(name)), 1)
-                    yield group, name, (path, line)
+        group = ""
+        lines = self._read(path).decode(errors="replace").splitlines()
+        for number, line in enumerate(map(str.strip, lines), 1):
+            name, equals, _ = line.partition("=")
+            if line.startswith("[") and line.endswith("]"):
+                group = line[1:-1].strip()
+            elif equals and line[0] not in "#;" and group.startswith(_GROUP):
+                yield group, name.strip(), (path, number)

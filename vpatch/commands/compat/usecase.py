@@ -24,7 +24,6 @@ from vpatch.commands.compat.result import (
 )
 from vpatch.commands.compat.support import DeclaredReleases, declared_by
 from vpatch.commands.compat.surface.collect import surface_of
-from vpatch.commands.compat.target import read_target
 from vpatch.errors import MissingOptionError
 from vpatch.source.index import LATEST
 from vpatch.source.spec import PypiSpec, parse_vllm
@@ -77,13 +76,12 @@ class _Asked:
     pin: Pin | None
 
 
-def compat(context: Context, request: CompatRequest) -> CompatResult:
+def compat(context: Context, target: CompatTarget, request: CompatRequest) -> CompatResult:
     """Judge what a target takes from vLLM in some releases. Nothing of it is run.
 
     Raises:
-        VpatchError: the target is not there, or a release cannot be read.
+        VpatchError: a release cannot be read.
     """
-    target = read_target(context, request.target)
     known = context.releases()
     base = None if request.base is None else _asked_for(context, request.base).label
     declared = declared_by(target, request.supports, base, known)
@@ -101,19 +99,21 @@ def compat(context: Context, request: CompatRequest) -> CompatResult:
 
 
 def compare(
-    context: Context, request: CompatRequest, before: str, after: str, clone: Path | None = None
+    context: Context,
+    target: CompatTarget,
+    supports: str | None,
+    releases: tuple[str, str],
+    clone: Path | None = None,
 ) -> tuple[CompatResult, tuple[DefinitionDifference, ...]]:
     """Judge two releases, and show how the definitions differ of what is new in the second one.
 
     `clone` is a clone of vLLM that knows the commits between the two.
 
     Raises:
-        VpatchError: the target is not there, or a release cannot be read.
+        VpatchError: a release cannot be read.
     """
-    target = read_target(context, request.target)
-    known = context.releases()
-    old, new = (_asked_for(context, one) for one in (before, after))
-    declared = declared_by(target, request.supports, old.label, known)
+    old, new = (_asked_for(context, one) for one in releases)
+    declared = declared_by(target, supports, old.label, context.releases())
     with ExitStack() as stack:
         trees = [stack.enter_context(context.tree(parse_vllm(one.text))) for one in (old, new)]
         # It refuses a clone without the releases before anything takes time.

@@ -7,7 +7,7 @@ import warnings
 from importlib.util import decode_source
 
 from vpatch.commands.compat.code.bind import block_of
-from vpatch.commands.compat.code.expressions import dotted, texts_in
+from vpatch.commands.compat.code.expressions import dotted, last_name, texts_in
 from vpatch.commands.compat.code.outline import Outline, Value
 from vpatch.util.untrusted import MEGABYTE
 
@@ -128,10 +128,7 @@ def _compares_name(test: ast.expr) -> bool:
 
 def _asks_others(node: ast.AST) -> bool:
     asked = {"getattr", "import_module", "__import__"}
-    return any(
-        isinstance(one, ast.Call) and (dotted(one.func) or "?").rpartition(".")[2] in asked
-        for one in ast.walk(node)
-    )
+    return any(isinstance(one, ast.Call) and last_name(one.func) in asked for one in ast.walk(node))
 
 
 def _what_is_dynamic(tree: ast.Module) -> str:

@@ -67,12 +67,10 @@ def operator_facts(
         namespace = named.name.partition(".")[0]
         if namespace in namespaces:
             weight, fact = _fact(surface, namespace, path, named, is_own=is_own)
-            if not weight:
-                continue
             spot = Spot(path, named.line) if is_own else Spot(*surface.built.places[namespace])
             ref = Ref((f"torch.ops.{named.name}",))
             item = Item("operator", named.name, spot, ref, own_name="own" if is_own else "vllm")
-            if item not in facts or facts[item][0] < weight:
+            if weight and (item not in facts or facts[item][0] < weight):
                 facts[item] = weight, fact
     return {item: fact for item, (_, fact) in facts.items()}
 
