@@ -1,4 +1,4 @@
 """Operators of PyTorch: which ones C++ sources register, and which ones Python names on import.
 
-It may import nothing of vpatch.
+It may import `util` alone.
 """

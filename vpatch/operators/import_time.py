@@ -6,6 +6,8 @@ import ast
 import re
 from typing import TYPE_CHECKING, NamedTuple
 
+from vpatch.util.syntax import children_of
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
@@ -109,14 +111,14 @@ class _ImportReader:
                     node.body, under._replace(is_caught=under.is_caught or bool(names & _CAUGHT))
                 )
             case ast.For() | ast.While() | ast.AsyncFor() | ast.Match():
-                self._each(ast.iter_child_nodes(node), under.with_text("in a loop or a match"))
+                self._each(children_of(node), under.with_text("in a loop or a match"))
             case ast.Attribute() if self._add_dotted(node, under):
                 pass
             case ast.Call():
                 self._add_call(node, under)
-                self._each(ast.iter_child_nodes(node), under)
+                self._each(children_of(node), under)
             case _:
-                self._each(ast.iter_child_nodes(node), under)
+                self._each(children_of(node), under)
 
     def _each(self, nodes: Iterable[ast.AST], under: _Conditions) -> None:
         for node in nodes:

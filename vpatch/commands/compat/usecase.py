@@ -132,7 +132,7 @@ def compare_trees(
 ) -> tuple[CompatResult, tuple[DefinitionDifference, ...]]:
     """Judge two trees, the base first, and show how definitions differ; see `compare`."""
     surface = surface_of(target, context.progress)
-    own = own_part(target)
+    own = own_part(target, surface)
     releases = [JudgedRelease(tree, own, surface, context.answers) for tree in trees]
     _add_copies(releases[0], target, own, surface)
     base_facts = _facts(releases[0], surface, None)
@@ -148,7 +148,7 @@ def _judged(
     context: Context, target: CompatTarget, declared: DeclaredReleases, asked: Sequence[_Asked]
 ) -> CompatResult:
     surface = surface_of(target, context.progress)
-    own = own_part(target)
+    own = own_part(target, surface)
     facts: dict[str, list[Fact]] = {}
     operators: dict[str, dict[Item, Fact]] = {}
     digests: dict[str, str] = {}

@@ -92,9 +92,9 @@ def _named(
             name, line, is_any, asked, not_asked, condition = row
             named = NamedOperator(name, line, is_any, tuple(asked), tuple(not_asked), condition)
             yield False, path, named
-    for path in target.modules.values() if namespaces else ():
-        for row in _rows(target.files[path]):
-            yield True, path, NamedOperator(*row)
+    for path in target.modules.values():
+        if any(one.encode() in target.files[path] for one in namespaces):
+            yield from ((True, path, NamedOperator(*row)) for row in _rows(target.files[path]))
 
 
 def _rows(source: bytes) -> list[Any]:

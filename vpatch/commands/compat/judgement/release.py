@@ -312,6 +312,9 @@ def _self_use_rows(text: str) -> dict[str, list[list[str]]]:
     return {name: [sorted(use.reads), sorted(use.sets)] for name, use in uses.items()}
 
 
-def own_part(target: CompatTarget) -> CodePart:
-    """Return the modules of a target."""
-    return CodePart(target.modules, lambda path: read_outline(target.files[path]), None)
+def own_part(target: CompatTarget, surface: Surface) -> CodePart:
+    """Return the modules of a target. What its surface has is not read again."""
+    known = surface.outlines
+    return CodePart(
+        target.modules, lambda path: known.get(path) or read_outline(target.files[path]), None
+    )

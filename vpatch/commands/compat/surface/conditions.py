@@ -23,6 +23,7 @@ from vpatch.commands.compat.surface.names import (
     module_scope,
 )
 from vpatch.commands.compat.surface.replacements import selves_of
+from vpatch.util.syntax import children_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -60,6 +61,11 @@ class Collector(ast.NodeVisitor):
             if isinstance(node, ast.FunctionDef):
                 self._functions[node.name] = None if node.name in self._functions else node
         self._selves = selves_of(tree, self._functions, self._scope.meaning)
+
+    def generic_visit(self, node: ast.AST) -> None:
+        for child in children_of(node):
+            if not isinstance(child, ast.Name):
+                self.visit(child)
 
     # What is imported.
 

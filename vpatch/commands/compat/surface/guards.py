@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 from packaging.version import InvalidVersion, Version
 
-from vpatch.commands.compat.code.attributes import nodes_in
 from vpatch.commands.compat.code.expressions import dotted, is_type_checking, last_name, text_of
 from vpatch.commands.compat.surface.items import CALLED, Guard
+from vpatch.util.syntax import nodes_in
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence

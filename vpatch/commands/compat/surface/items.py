@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple, get_args
 from vpatch.operators.registrations import BuiltOperators
 
 if TYPE_CHECKING:
-    from vpatch.commands.compat.code.outline import Function
+    from vpatch.commands.compat.code.outline import Function, Outline
     from vpatch.commands.compat.code.signature import Call
     from vpatch.commands.compat.surface.initialisers import Initialiser
 
@@ -174,6 +174,7 @@ class Surface:
     kernels: set[str] = field(default_factory=set)
     built: BuiltOperators = field(default_factory=BuiltOperators)
     parents: set[str] = field(default_factory=set)
+    outlines: dict[str, Outline] = field(default_factory=dict)
     files: int = 0
 
     def add(self, item: Item) -> None:
