@@ -14,7 +14,7 @@ _FIELDS: dict[type[ast.AST], tuple[str, ...]] = {}
 
 
 def children_of(node: ast.AST) -> list[ast.AST]:
-    """Return the nodes in a node, without operators and contexts, of which most syntax consists."""
+    """Return the nodes in a node, but for operators and contexts: most nodes are such ones."""
     kind = type(node)
     fields = _FIELDS.get(kind)
     if fields is None:
