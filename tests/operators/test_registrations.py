@@ -88,6 +88,16 @@ def test_setup_py_names_an_extension():
     assert read.has("_C.one") is True
 
 
+GLOBS = {"csrc/*.cpp": True, "${ROOT}/csrc/*.cpp": True, "*.cpp": True, "ops.cpp": True}
+GLOBS |= {"${EVERYTHING}": None, "other/*.cpp": None, "s.cpp": None}
+
+
+@pytest.mark.parametrize("glob", GLOBS)
+def test_a_build_may_name_its_sources_with_a_pattern(glob):
+    cmake = f"file(GLOB SOURCES {glob} x.cu)\nadd_library(_C ${{SOURCES}})\n"
+    assert states(BLOCK.format('ops.def("one() -> ()");'), "_C.one", cmake=cmake) == [GLOBS[glob]]
+
+
 @pytest.mark.parametrize("cmake", ["", CMAKE + "Python_add_library(_b_C MODULE csrc/ops.cpp)\n"])
 def test_a_namespace_that_nothing_tells_makes_all_unsure(cmake):
     code = 'TORCH_LIBRARY(TORCH_EXTENSION_NAME, m) { m.def("one() -> ()"); }\n'

@@ -70,7 +70,9 @@ class Extensions:
 
 def _matches(path: str, word: str) -> bool:
     pattern = _BASE.sub("", word, count=1).removeprefix("./")
-    return bool(pattern) and (fnmatch(path, pattern) or fnmatch(path, f"*/{pattern}"))
+    if path == pattern or path.endswith(f"/{pattern}"):
+        return bool(pattern)
+    return "*" in pattern and (fnmatch(path, pattern) or fnmatch(path, f"*/{pattern}"))
 
 
 def _python_extensions(text: str) -> Iterator[tuple[str, list[str]]]:
