@@ -90,7 +90,7 @@ def predicted(release: str, targets: list[str]) -> list[dict[str, Any]]:
         target = read_target(context, name)
         surface = surface_of(target, context.progress)
         with context.tree(parse_vllm(release)) as tree:
-            own = own_part(target)
+            own = own_part(target, surface)
             judged = JudgedRelease(tree, own, surface, context.answers)
             for item in surface.items.values():
                 root = item.ref.roots[0]

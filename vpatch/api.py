@@ -783,8 +783,9 @@ def compat(context: Context, request: CompatRequest) -> CompatResult:
         VpatchError: a release or the target cannot be read.
     """
     from vpatch.commands.compat import usecase
+    from vpatch.commands.compat.target import read_target
 
-    return usecase.compat(context, request)
+    return usecase.compat(context, read_target(context, request.target), request)
 
 
 def upstream_status(

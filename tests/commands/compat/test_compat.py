@@ -248,6 +248,52 @@ def test_a_branch_for_other_releases_does_not_run(releases, release, old, new):
     assert state_of(releases, VERSIONS, "vllm.new.Thing", release) == new
 
 
+EARLY = (
+    "if OLD: return",
+    "if OLD:\n        raise ImportError\n    # or:",
+    "if not OLD: pass\n    else: return",
+    "if other: return\n    elif OLD: return",
+    "if OLD or other: return",
+    "if not (not OLD and other): return",
+    "if other:\n        if OLD: return\n        {}",
+    "try:\n        if OLD: return\n        {}\n    finally: pass",
+)
+BELOW = "from vllm.new import Thing"
+
+
+@pytest.mark.parametrize("code", EARLY)
+def test_what_follows_a_branch_that_leaves_runs_in_other_releases(releases, code):
+    test = "Version(vllm.__version__) < Version('0.51')"
+    code = code.replace("OLD", test)
+    body = code.format(BELOW) if "{}" in code else f"{code}\n    {BELOW}"
+    text = f"import vllm\nfrom packaging.version import Version\ndef f(other):\n    {body}\n"
+    assert state_of(releases, text, "vllm.new.Thing", "0.50.0") == "not run"
+    assert state_of(releases, text, "vllm.new.Thing", "0.51.0") == "gone"
+
+
+NOT_EARLY = (
+    "if OLD: other()",
+    "if OLD and other: return",
+    "if not OLD or other: pass\n    else: return other",
+    "if OLD:\n        if other: return",
+    "if OLD: return\n\n\ndef g(other):\n    pass",
+)
+
+
+@pytest.mark.parametrize("code", NOT_EARLY)
+def test_what_follows_a_branch_that_may_go_on_runs_everywhere(releases, code):
+    body = code.replace("OLD", "Version(vllm.__version__) < Version('0.51')")
+    text = f"import vllm\nfrom packaging.version import Version\ndef f(other):\n    {body}\n"
+    text += f"    {BELOW}\n"
+    assert state_of(releases, text, "vllm.new.Thing", "0.50.0") == "gone"
+
+
+def test_each_part_of_a_condition_counts(releases):
+    text = VERSIONS.replace("):\n", ") and vllm:\n").replace("else:", "if not vllm or other:")
+    assert state_of(releases, text, "vllm.old.Thing", "0.51.0") == "not run"
+    assert state_of(releases, text, "vllm.new.Thing", "0.50.0") == "gone"
+
+
 def test_a_branch_that_asks_for_an_attribute_runs_where_it_is(releases):
     assert state_of(releases, HAS, "vllm.utils.close") == "holds"
     assert state_of(releases, HAS, "vllm.utils.absent") == "not run"

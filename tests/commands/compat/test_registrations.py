@@ -135,3 +135,32 @@ def test_a_condition_on_the_platform_is_named(project):
     assert conditions["vllm.utils"] == ["not current_platform.is_cuda()"]
     states = {one["name"]: one["verdicts"]["0.50.0"]["state"] for one in document["items"]}
     assert {states["vllm.core"], states["vllm.utils"]} == {"holds"}
+
+
+ADDED = """
+from argparse import ArgumentParser
+from vllm.parsers import FlexibleArgumentParser
+def register(parser: FlexibleArgumentParser | None, other: ArgumentParser):
+    group = parser.add_argument_group("mine")
+    parser.add_argument("-m", "--max-len")
+    parser.add_argument("--mine")
+    other.add_argument("--max-len")
+    other.add_argument("--host-name")
+"""
+
+
+def test_an_argument_that_vllm_has_by_then_is_looked_at_again(project):
+    parsers = {"vllm/parsers.py": b"class FlexibleArgumentParser:\n    pass\n"}
+    older = OLD | {ARGUMENTS: b"class EngineArgs:\n    pass\n"}
+    project.index.add("0.50.0", archive("0.50.0", older | parsers))
+    project.index.add("0.51.0", archive("0.51.0", OLD | parsers))
+    file = project.folder / "module.py"
+    file.write_text(ADDED)
+    args = ("--vllm", "0.50.0,0.51.0", "--base", "0.50.0", "--json")
+    document = project.run("compat", file, *args, code=None).json
+    states = {
+        one["name"]: [one["verdicts"][r]["state"] for r in ("0.50.0", "0.51.0")]
+        for one in document["items"]
+        if one["kind"] == "argument"
+    }
+    assert states == {"--max-len": ["holds", "look again"], "--mine": ["holds", "holds"]}

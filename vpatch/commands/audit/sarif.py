@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING
-from urllib.parse import quote
 
-from vpatch import __version__
 from vpatch.commands.audit.judge import OPEN, Status
+from vpatch.util.sarif import sarif_document, sarif_location
 
 if TYPE_CHECKING:
     from pydantic import JsonValue
@@ -16,9 +14,6 @@ if TYPE_CHECKING:
     from vpatch.commands.audit.result import AuditedTree, AuditResult
     from vpatch.planning.state import Finding
 
-_SCHEMA = (
-    "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
-)
 # GitHub reads these as the severity of an alert.
 _SCORES = {"low": "3.0", "moderate": "5.5", "high": "8.0", "critical": "9.5"}
 
@@ -32,17 +27,9 @@ def sarif(result: AuditResult) -> str:
         if finding.status in OPEN
     ]
     rules = {finding.advisory.id: finding for finding, _ in findings}
-    driver = {
-        "name": "vpatch",
-        "version": __version__,
-        "rules": [_rule(one) for one in rules.values()],
-    }
     order = list(rules)
-    run = {
-        "tool": {"driver": driver},
-        "results": [_result(one, tree, order) for one, tree in findings],
-    }
-    return json.dumps({"$schema": _SCHEMA, "version": "2.1.0", "runs": [run]}, indent=2) + "\n"
+    results = [_result(one, tree, order) for one, tree in findings]
+    return sarif_document([_rule(one) for one in rules.values()], results)
 
 
 def _rule(finding: AuditFinding) -> dict[str, JsonValue]:
@@ -95,7 +82,4 @@ def _suppressions(finding: AuditFinding) -> list[JsonValue]:
 
 
 def _location(place: Finding) -> dict[str, JsonValue]:
-    physical: dict[str, JsonValue] = {"artifactLocation": {"uri": quote(str(place.path))}}
-    if place.line is not None:
-        physical["region"] = {"startLine": place.line}
-    return {"physicalLocation": physical, "message": {"text": place.what}}
+    return {**sarif_location(place.path, place.line), "message": {"text": place.what}}

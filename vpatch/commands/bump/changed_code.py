@@ -6,15 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from vpatch.planning.code_place import CodePlace, difference_of
-
-
-@dataclass(frozen=True)
-class UpstreamCommit:
-    """A commit of upstream: its id, the first line of its message, and when it was made."""
-
-    id: str
-    subject: str
-    when: int
+from vpatch.workspace.definition_commits import UpstreamCommit  # noqa: TC001 - pydantic reads it
 
 
 @dataclass(frozen=True)

@@ -6,10 +6,10 @@ import textwrap
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from vpatch.commands.bump.changed_code import UpstreamCommit
 from vpatch.commands.bump.verdict import PatchBump, Verdict
 from vpatch.planning.names import STATEMENT
-from vpatch.planning.outline import is_python, outline
+from vpatch.planning.outline import outline
+from vpatch.workspace.definition_commits import DefinitionCommits
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from vpatch.commands.bump.changed_code import ChangedCode
     from vpatch.planning.code_place import CodePlace
     from vpatch.planning.outline import Definition
+    from vpatch.workspace.definition_commits import Differs
     from vpatch.workspace.upstream_history import UpstreamHistory
 
 # A definition of a file: its path, its name, and the digest of a statement, which has no name.
@@ -32,18 +33,11 @@ def with_commits(patches: Sequence[PatchBump], history: UpstreamHistory) -> tupl
     wanted = {
         key for patch in patches for one in asked_about(patch) for key in map(_key, _places(one))
     }
-    commits_of: dict[_Wanted, dict[str, UpstreamCommit]] = {key: {} for key in wanted}
-    for path in sorted({path for path, _, _ in wanted}):
-        keys = [key for key in wanted if key[0] == path]
-        for change in history.changes(path):
-            before, after = _outline(path, change.before), _outline(path, change.after)
-            commit = UpstreamCommit(change.commit, change.subject, change.when)
-            for key in keys:
-                if _digests(key, before) != _digests(key, after):
-                    commits_of[key][commit.id] = commit
+    commits = DefinitionCommits(history)
+    commits_of = {key: commits.changing(key[0], _differing(key)) for key in sorted(wanted)}
 
     def credit(one: ChangedCode) -> ChangedCode:
-        commits = {i: c for place in _places(one) for i, c in commits_of[_key(place)].items()}
+        commits = {c.id: c for place in _places(one) for c in commits_of[_key(place)]}
         # Those of one file are in order, also within a second.
         ordered = sorted(commits.values(), key=lambda commit: commit.when)
         return replace(one, commits=tuple(ordered))
@@ -80,8 +74,8 @@ def _statement(place: CodePlace) -> str:
     return next((one.digest for one in definitions if one.name == STATEMENT), "")
 
 
-def _outline(path: str, text: bytes | None) -> list[Definition]:
-    return [] if text is None else outline(text, python=is_python(path))
+def _differing(key: _Wanted) -> Differs:
+    return lambda before, after: _digests(key, before) != _digests(key, after)
 
 
 def _digests(key: _Wanted, definitions: Iterable[Definition]) -> list[str]:

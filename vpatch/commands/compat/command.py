@@ -150,18 +150,19 @@ def command(  # noqa: C901, PLR0912 - it refuses what has no effect
     is_all = every or vllm == ALL_RELEASES
     versions = tuple(vllm.split(",")) if vllm and not is_all else ()
     context = open_context(offline=offline)
-    request = CompatRequest(target, versions, is_all, supports, base)
+    own = read_target(context, target)
     differences: Sequence[DefinitionDifference] | None = None
     if before is not None and after is not None:
-        result, differences = compare(context, request, before, after, clone)
+        result, differences = compare(context, own, supports, (before, after), clone)
     else:
-        result = compat(context, request)
+        request = CompatRequest(target, versions, is_all, supports, base)
+        result = compat(context, own, request)
     proposals = None
     if proposals_to is not None:
         # This needs what applies patches.
         from vpatch.commands.compat.proposals.write import write_proposals  # noqa: PLC0415
 
-        proposals = write_proposals(context, read_target(context, target), result, proposals_to)
+        proposals = write_proposals(context, own, result, proposals_to)
     code = ExitCode.FINDINGS if result.has_findings else ExitCode.CLEAN
     if as_json:
         from vpatch.commands.compat.output import compat_output  # noqa: PLC0415 - models load slowly

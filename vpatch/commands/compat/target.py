@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import configparser
 import os
 import tomllib
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from email.parser import BytesHeaderParser
 from fnmatch import fnmatch
 from pathlib import Path
@@ -18,6 +17,7 @@ from packaging.utils import canonicalize_name
 from vpatch.commands.compat.code.part import modules_of
 from vpatch.commands.compat.code.read import LARGEST
 from vpatch.errors import UsageError
+from vpatch.operators.registrations import SOURCES, BuiltOperators, read_registrations
 from vpatch.source.spec import EnvironmentSpec, WheelSpec, parse_tree
 from vpatch.source.wheel.names import parse_wheel_name
 from vpatch.util.home import expanded
@@ -35,7 +35,8 @@ _ASIDE = frozenset(
     ["tests", "test", "benchmarks", "benchmark", "examples", "docs", "build", "dist"]
 )
 _NO_SOURCE = frozenset(["__pycache__", "node_modules", "site-packages"])
-_METADATA = ("PKG-INFO", "METADATA", "entry_points.txt", "pyproject.toml")
+_METADATA = ("PKG-INFO", "METADATA", "entry_points.txt", "pyproject.toml", "CMakeLists.txt")
+_NATIVE = (*SOURCES, ".cmake")
 _GROUP = "vllm."
 # The parts of `src/package/__init__.py`.
 _BELOW_SRC = 3
@@ -54,6 +55,7 @@ class CompatTarget:
     entry_points: tuple[tuple[str, str, tuple[str, int]], ...]
     requires: SpecifierSet | None
     links: tuple[str, ...] = ()
+    built: BuiltOperators = field(default_factory=BuiltOperators)
 
 
 def read_target(context: Context, text: str) -> CompatTarget:
@@ -134,12 +136,12 @@ def _paths_in(folder: Path, links: list[str], shown: str) -> Iterator[str]:
             relative = str((below / name).relative_to(folder))
             if (below / name).is_symlink():
                 links.append(relative)
-            elif name.endswith(".py") or name in _METADATA:
+            elif name.endswith((".py", *_NATIVE)) or name in _METADATA:
                 count += 1
                 yield relative
         if count > MOST_FILES:
             raise UsageError(
-                f"has more than {MOST_FILES} Python files",
+                f"has more than {MOST_FILES} source files",
                 where=shown,
                 hint="name the folder of the package",
                 code="compat.too-many-files",
@@ -167,7 +169,19 @@ def _target(
         tuple(metadata.entry_points()),
         metadata.requires(),
         links,
+        read_registrations(*_native(paths, read)),
     )
+
+
+def _native(
+    paths: Iterable[str], read: Callable[[str], bytes]
+) -> tuple[dict[str, bytes], dict[str, bytes]]:
+    """Return the C++ sources, and what builds them."""
+    several = [path for path in paths if path.partition("/")[0] not in _ASIDE]
+    sources = [path for path in several if path.endswith(SOURCES)]
+    builds = [path for path in several if path.endswith(("CMakeLists.txt", ".cmake", "setup.py"))]
+    texts = {path: read(path) for path in sources}
+    return texts, {path: read(path) for path in builds} if texts else {}
 
 
 def _no_python(shown: str) -> UsageError:
@@ -246,13 +260,11 @@ class _Metadata:
                 yield from ((group, name, ("pyproject.toml", 1)) for name in names)
 
     def _listed(self, path: str) -> Iterator[tuple[str, str, tuple[str, int]]]:
-        parser = configparser.ConfigParser(interpolation=None, delimiters=("=",))
-        parser.optionxform = str  # type: ignore[assignment,method-assign] # names keep their case
-        with suppress(configparser.Error, UnicodeDecodeError):
-            text = self._read(path).decode()
-            parser.read_string(text)
-            lines = text.splitlines()
-            for group in parser.sections():
-                for name in parser[group] if group.startswith(_GROUP) else ():
-                    line = next((n for n, one in enumerate(lines, 1) if one.startswith(name)), 1)
-                    yield group, name, (path, line)
+        group = ""
+        lines = self._read(path).decode(errors="replace").splitlines()
+        for number, line in enumerate(map(str.strip, lines), 1):
+            name, equals, _ = line.partition("=")
+            if line.startswith("[") and line.endswith("]"):
+                group = line[1:-1].strip()
+            elif equals and line[0] not in "#;" and group.startswith(_GROUP):
+                yield group, name.strip(), (path, number)

@@ -12,6 +12,7 @@ from vpatch.commands.compat.difference import DefinitionDifference, difference_o
 from vpatch.commands.compat.judgement.comparison import compared
 from vpatch.commands.compat.judgement.copies import copies_of
 from vpatch.commands.compat.judgement.facts import fact_of
+from vpatch.commands.compat.judgement.operators import add_operators, operator_facts
 from vpatch.commands.compat.judgement.release import JudgedRelease, own_part
 from vpatch.commands.compat.judgement.verdict import judge
 from vpatch.commands.compat.result import (
@@ -23,7 +24,6 @@ from vpatch.commands.compat.result import (
 )
 from vpatch.commands.compat.support import DeclaredReleases, declared_by
 from vpatch.commands.compat.surface.collect import surface_of
-from vpatch.commands.compat.target import read_target
 from vpatch.errors import MissingOptionError
 from vpatch.source.index import LATEST
 from vpatch.source.spec import PypiSpec, parse_vllm
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
     from vpatch.commands.compat.code.part import CodePart
     from vpatch.commands.compat.judgement.fact import Fact
-    from vpatch.commands.compat.surface.items import Surface
+    from vpatch.commands.compat.surface.items import Item, Surface
     from vpatch.commands.compat.target import CompatTarget
     from vpatch.source.entry import CachedTree
     from vpatch.source.tree import Pin
@@ -76,13 +76,12 @@ class _Asked:
     pin: Pin | None
 
 
-def compat(context: Context, request: CompatRequest) -> CompatResult:
+def compat(context: Context, target: CompatTarget, request: CompatRequest) -> CompatResult:
     """Judge what a target takes from vLLM in some releases. Nothing of it is run.
 
     Raises:
-        VpatchError: the target is not there, or a release cannot be read.
+        VpatchError: a release cannot be read.
     """
-    target = read_target(context, request.target)
     known = context.releases()
     base = None if request.base is None else _asked_for(context, request.base).label
     declared = declared_by(target, request.supports, base, known)
@@ -100,19 +99,21 @@ def compat(context: Context, request: CompatRequest) -> CompatResult:
 
 
 def compare(
-    context: Context, request: CompatRequest, before: str, after: str, clone: Path | None = None
+    context: Context,
+    target: CompatTarget,
+    supports: str | None,
+    releases: tuple[str, str],
+    clone: Path | None = None,
 ) -> tuple[CompatResult, tuple[DefinitionDifference, ...]]:
     """Judge two releases, and show how the definitions differ of what is new in the second one.
 
     `clone` is a clone of vLLM that knows the commits between the two.
 
     Raises:
-        VpatchError: the target is not there, or a release cannot be read.
+        VpatchError: a release cannot be read.
     """
-    target = read_target(context, request.target)
-    known = context.releases()
-    old, new = (_asked_for(context, one) for one in (before, after))
-    declared = declared_by(target, request.supports, old.label, known)
+    old, new = (_asked_for(context, one) for one in releases)
+    declared = declared_by(target, supports, old.label, context.releases())
     with ExitStack() as stack:
         trees = [stack.enter_context(context.tree(parse_vllm(one.text))) for one in (old, new)]
         # It refuses a clone without the releases before anything takes time.
@@ -131,11 +132,12 @@ def compare_trees(
 ) -> tuple[CompatResult, tuple[DefinitionDifference, ...]]:
     """Judge two trees, the base first, and show how definitions differ; see `compare`."""
     surface = surface_of(target, context.progress)
-    own = own_part(target)
+    own = own_part(target, surface)
     releases = [JudgedRelease(tree, own, surface, context.answers) for tree in trees]
     _add_copies(releases[0], target, own, surface)
     base_facts = _facts(releases[0], surface, None)
     facts = [base_facts, _facts(releases[1], surface, (releases[0], base_facts))]
+    add_operators(surface, facts, [operator_facts(one, target, surface) for one in releases])
     digests = [release.digest for release in releases]
     result = _result(target, surface, declared, labels, digests, facts)
     context.answers.save()
@@ -146,8 +148,9 @@ def _judged(
     context: Context, target: CompatTarget, declared: DeclaredReleases, asked: Sequence[_Asked]
 ) -> CompatResult:
     surface = surface_of(target, context.progress)
-    own = own_part(target)
+    own = own_part(target, surface)
     facts: dict[str, list[Fact]] = {}
+    operators: dict[str, dict[Item, Fact]] = {}
     digests: dict[str, str] = {}
     task = context.progress.start("Judging releases", total=len(asked), unit="release")
     earlier: _Earlier | None = None
@@ -164,6 +167,7 @@ def _judged(
                 if is_base:
                     _add_copies(release, target, own, surface)
                 facts[one.label] = _facts(release, surface, earlier)
+                operators[one.label] = operator_facts(release, target, surface)
                 if is_base:
                     earlier = release, facts[one.label]
                 digests[one.label] = release.digest
@@ -172,6 +176,7 @@ def _judged(
     task.done()
     labels = [one.label for one in asked]
     of_labels = [facts[label] for label in labels]
+    add_operators(surface, of_labels, [operators[label] for label in labels])
     return _result(
         target, surface, declared, labels, [digests[label] for label in labels], of_labels
     )
@@ -268,6 +273,7 @@ def _key(target: CompatTarget, declared: DeclaredReleases, asked: Sequence[_Aske
         "code": code_digest(),
         "target": [target.name, target.version, str(target.requires), list(target.links)],
         "files": digest_of_files(target.files),
+        "built": target.built.row,
         "entry points": target.entry_points,
         "declared": [sorted(declared.releases), declared.base, declared.reason],
         "releases": [[one.label, one.pin.tree, one.pin.digest] for one in asked if one.pin],

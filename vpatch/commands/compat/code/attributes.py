@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from vpatch.commands.compat.code.expressions import class_named, dotted
 from vpatch.commands.compat.code.outline import Value
+from vpatch.util.syntax import nodes_in
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -22,20 +23,6 @@ def methods_of(body: Iterable[ast.stmt]) -> Iterator[ast.FunctionDef | ast.Async
                     yield from methods_of(
                         getattr(inner, "body", []) if name == "handlers" else [inner]
                     )
-
-
-def nodes_in(body: Iterable[ast.AST]) -> Iterator[ast.AST]:
-    """Every node of some statements; this takes half as long as ast.walk."""
-    stack = list(body)
-    while stack:
-        node = stack.pop()
-        yield node
-        for name in node._fields:
-            inner = getattr(node, name, None)
-            if isinstance(inner, ast.AST):
-                stack.append(inner)
-            elif isinstance(inner, list):
-                stack += [one for one in inner if isinstance(one, ast.AST)]
 
 
 def set_attributes(

@@ -22,6 +22,11 @@ def dotted(node: ast.AST | None) -> str | None:
     return ".".join([node.id, *reversed(parts)])
 
 
+def last_name(node: ast.AST | None) -> str:
+    """Return `c` of `a.b.c`, or ""."""
+    return (dotted(node) or "").rpartition(".")[2]
+
+
 def base_name(node: ast.expr) -> str:
     """Return the name of a base class without its parameters, or "?"."""
     if isinstance(node, ast.Subscript):
@@ -55,7 +60,7 @@ def class_named(node: ast.expr | None) -> str | None:  # noqa: PLR0911 - one for
             sides = [side for side in (left, right) if not _is_none(side)]
             return class_named(sides[0]) if len(sides) == 1 else None
         case ast.Subscript(value=value, slice=inner):
-            name = (dotted(value) or "").rpartition(".")[2]
+            name = last_name(value)
             if name not in _WRAPPERS:
                 return None
             return class_named(
@@ -93,4 +98,4 @@ def texts_in(node: ast.expr | None) -> tuple[str, ...] | None:
 
 
 def is_type_checking(test: ast.expr) -> bool:
-    return (dotted(test) or "").rpartition(".")[2] == "TYPE_CHECKING"
+    return last_name(test) == "TYPE_CHECKING"

@@ -5,7 +5,8 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING, NamedTuple
 
-from vpatch.commands.compat.code.attributes import methods_of, nodes_in, set_attributes
+from vpatch.commands.compat.code.attributes import methods_of, set_attributes
+from vpatch.util.syntax import nodes_in
 
 if TYPE_CHECKING:
     from vpatch.commands.compat.code.outline import Value

@@ -7,8 +7,9 @@ import warnings
 from importlib.util import decode_source
 
 from vpatch.commands.compat.code.bind import block_of
-from vpatch.commands.compat.code.expressions import dotted, texts_in
+from vpatch.commands.compat.code.expressions import dotted, last_name, texts_in
 from vpatch.commands.compat.code.outline import Outline, Value
+from vpatch.util.syntax import nodes_in
 from vpatch.util.untrusted import MEGABYTE
 
 # The largest module of vLLM has 0.5 MB.
@@ -45,21 +46,21 @@ def parse(source: bytes) -> ast.Module:
 def read_outline(source: bytes) -> Outline:
     """Return what a module binds; one that cannot be read has an `error`."""
     try:
-        return _outline_of(parse(source), source)
+        return outline_of_tree(parse(source), source)
     except UnreadableError as error:
         return Outline({}, error=str(error))
     except RecursionError:
         return Outline({}, error="is nested too deeply")
 
 
-def _outline_of(tree: ast.Module, source: bytes) -> Outline:
+def outline_of_tree(tree: ast.Module, source: bytes) -> Outline:
     block = block_of(tree.body)
     # Most files have none of these words, and to walk through syntax takes long.
     hook = None
     if b"__getattr__" in source:
         hook = next((one for one in ast.walk(tree) if _is_hook(one, tree)), None)
     if b"global " in source:
-        for one in ast.walk(tree):
+        for one in nodes_in(tree.body):
             if isinstance(one, ast.Global):
                 for name in one.names:
                     block.names.setdefault(name, []).append(Value("sometimes", one.lineno))
@@ -128,15 +129,12 @@ def _compares_name(test: ast.expr) -> bool:
 
 def _asks_others(node: ast.AST) -> bool:
     asked = {"getattr", "import_module", "__import__"}
-    return any(
-        isinstance(one, ast.Call) and (dotted(one.func) or "?").rpartition(".")[2] in asked
-        for one in ast.walk(node)
-    )
+    return any(isinstance(one, ast.Call) and last_name(one.func) in asked for one in ast.walk(node))
 
 
 def _what_is_dynamic(tree: ast.Module) -> str:
     """Say what in a module may bind names that nobody can read, or return ""."""
-    for node in ast.walk(tree):
+    for node in nodes_in(tree.body):
         match node:
             case ast.Call(func=ast.Name(id="exec")):
                 return "it runs exec"

@@ -8,7 +8,7 @@ from itertools import takewhile
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from vpatch.commands.compat.code.classes import kind_of
-from vpatch.commands.compat.code.expressions import dotted
+from vpatch.commands.compat.code.expressions import last_name
 from vpatch.commands.compat.code.outline import Function
 from vpatch.commands.compat.code.read import UnreadableError, parse
 from vpatch.commands.compat.code.signature import IN_PLACE, Call, misfit
@@ -161,7 +161,7 @@ def _parsed_uses(tree: ast.Module, name: str) -> Iterator[MethodUse]:
             case ast.Call(func=ast.Attribute(attr=attribute) as function) if attribute == name:
                 called.add(id(function))
                 if not _is_super(function.value):
-                    owner = (dotted(function.value) or "").rpartition(".")[2]
+                    owner = last_name(function.value)
                     yield _use_of(node, owner)
             case ast.Attribute(attr=attribute) if attribute == name and id(node) not in called:
                 if not _is_super(node.value):

@@ -7,6 +7,7 @@ import difflib
 import re
 import textwrap
 from collections import Counter, defaultdict
+from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
 from vpatch.commands.compat.code.codebase import IsHere
@@ -72,12 +73,11 @@ def copies_of(
     search = _Search(_functions(target, own))
     pairs: dict[str, list[_Match]] = defaultdict(list)
     for one, path, line, text in search.likely(release.files):
-        statements = search.statements[one.dotted]
-        others = statements_of(text)
+        statements, others = search.statements[one.dotted], statements_of(text)
         if min(len(statements), len(others)) < FEWEST or len(statements) > MOST:
             continue
         matcher = difflib.SequenceMatcher(None, statements, others, autojunk=False)
-        ratio = matcher.ratio()
+        ratio = matcher.ratio() if matcher.quick_ratio() >= ALIKE else 0
         dotted = _name_at(release, path, line) if ratio >= ALIKE else None
         if dotted is not None:
             shared = sum(block.size for block in matcher.get_matching_blocks())
@@ -93,6 +93,7 @@ def copies_of(
         yield Item("copy", dotted, spot, Ref((match.dotted,)), own_name=dotted, note=note)
 
 
+@lru_cache(maxsize=1)
 def statements_of(text: str) -> list[str]:
     """Return the statements of a function, in an order and a form that only the code decides."""
     try:
@@ -133,7 +134,6 @@ class _Search:
     def __init__(self, functions: Iterable[_Own]) -> None:
         self.own: dict[str, _Own] = {}
         self._index: dict[str, dict[bytes, list[_Own]]] = defaultdict(lambda: defaultdict(list))
-        self._known: dict[str, list[str]] = {}
         for one in functions:
             self.own[one.dotted] = one
             lines = self._index[one.dotted.rpartition(".")[2]]

@@ -56,17 +56,14 @@ def _root(code: Codebase, root: str) -> Evaluated:
             is_on_the_way = number + 1 < len(rest)
             result = Evaluated(code.step(before, name), owner=owner)
             # An import goes through modules, whatever else has that name in their package.
-            if is_on_the_way and isinstance(before, IsModule) and not _is_module(result.answer):
+            is_module = isinstance(result.answer, IsModule)
+            if is_on_the_way and isinstance(before, IsModule) and not is_module:
                 module = code.module(f"{before.name}.{name}")
                 if isinstance(module, IsModule) and _has(code, module, rest[number + 1]):
                     result = Evaluated(module)
         if isinstance(result.answer, IsGone | IsUnknown):
             return result._replace(is_last=number + 1 == len(rest))
     return result
-
-
-def _is_module(answer: Answer) -> bool:
-    return isinstance(answer, IsModule)
 
 
 def _has(code: Codebase, module: IsModule, name: str) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 from vpatch.commands.compat.code.classes import (
@@ -17,16 +18,20 @@ from vpatch.commands.compat.code.outline import Class, Function
 from vpatch.commands.compat.code.signature import lacking, misfit, optional_names, signature_of
 from vpatch.commands.compat.judgement.fact import Fact
 from vpatch.commands.compat.judgement.initialisers import initialiser_fact
+from vpatch.commands.compat.judgement.operators import operator_fact
 from vpatch.commands.compat.judgement.registry import argument_fact, model_fact
+from vpatch.commands.compat.surface.items import Ref
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from vpatch.commands.compat.code.classes import BaseLine
     from vpatch.commands.compat.code.codebase import Answer, DefinedPlace
+    from vpatch.commands.compat.code.signature import Call
     from vpatch.commands.compat.judgement.release import JudgedRelease
     from vpatch.commands.compat.surface.items import Item
 
+_LLM, _ENGINE_ARGS = "vllm.entrypoints.llm.LLM", "vllm.engine.arg_utils.EngineArgs"
 # These are gone as well if a module on the way is.
 _WHOLE = frozenset(["import", "subclass", "patch", "string"])
 
@@ -47,7 +52,7 @@ def fact_of(release: JudgedRelease, item: Item) -> Fact:
         case "argument":
             fact = argument_fact(release, item)
         case "operator":
-            fact = release.operator(item.ref.roots[0].removeprefix("torch.ops."))
+            fact = operator_fact(release, item.ref.roots[0].removeprefix("torch.ops."))
         case "entry point":
             is_there = release.has_text(item.ref.roots[0])
             fact = Fact("here") if is_there else Fact("gone", "no code of vLLM loads this group")
@@ -132,7 +137,7 @@ def _here(  # noqa: PLR0911 - one for each kind
         if isinstance(signature, str):
             return fact._replace(why=signature, presence="unknown")
         fact = fact._replace(where=release.where(signature.place))
-        problem = misfit(item.call, signature.parameters)
+        problem = misfit(item.call, signature.parameters) or _handed_on(release, item.call, place)
         known = set(item.call.keywords)
         positions = {one.name for one in signature.parameters[: item.call.positions]}
         defaults = {
@@ -144,6 +149,19 @@ def _here(  # noqa: PLR0911 - one for each kind
     if item.kind == "patch":
         return _patched(release, item, fact, place)
     return fact
+
+
+def _handed_on(release: JudgedRelease, call: Call, place: DefinedPlace) -> str | None:
+    """Return which keyword of `LLM(...)` does not fit `EngineArgs`, which gets the rest of them."""
+    if place.dotted != _LLM:
+        return None
+    text = "\n".join(release.lines(place))
+    # LLM itself takes those that its code names.
+    for name in call.keywords:
+        answer = release.evaluate(Ref((f"{_ENGINE_ARGS}.{name}",))).answer
+        if isinstance(answer, IsGone) and not re.search(rf"\b{name}\b", text):
+            return f"EngineArgs, which gets it, has no {name}"
+    return None
 
 
 def _what(place: DefinedPlace) -> str:

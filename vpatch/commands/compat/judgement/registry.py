@@ -35,8 +35,11 @@ def model_fact(release: JudgedRelease, item: Item) -> Fact:
 
 
 def argument_fact(release: JudgedRelease, item: Item) -> Fact:
-    """Return whether `vllm serve` takes an argument in a release."""
+    """Return whether `vllm serve` takes an argument, or has one that the target adds."""
     has_it = _has_argument(release, item.name)
+    if item.mode == "set" and has_it is not None:
+        text = f"vLLM has {item.name} itself, and a parser refuses a second one"
+        return Fact("here", what="unchecked", problems=(text,) if has_it else ())
     if has_it is None:
         return Fact("unknown", f"vLLM's code has the word {item.name}, and no argument of it")
     if has_it:

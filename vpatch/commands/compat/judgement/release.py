@@ -19,7 +19,6 @@ from vpatch.commands.compat.code.part import BuiltModules, CodePart, module_at, 
 from vpatch.commands.compat.code.read import read_outline
 from vpatch.commands.compat.judgement.callers import MethodUse, uses_in
 from vpatch.commands.compat.judgement.evaluate import evaluate
-from vpatch.commands.compat.judgement.fact import Fact
 from vpatch.commands.compat.surface.items import Ref
 from vpatch.planning.outline import dumped
 from vpatch.planning.view import View
@@ -72,6 +71,7 @@ class JudgedRelease:
         self.outer_stores = surface.outer_stores
         self.read_first = surface.read_first
         self.own_operators = surface.operators
+        self.built_operators = surface.built
         self.parents = surface.parents
         self._surface = surface
         self._evaluated: dict[Ref, Evaluated] = {}
@@ -93,13 +93,20 @@ class JudgedRelease:
         """Return the files of vLLM's package that have a word."""
         return frozenset(self._tree.holding(word.encode())) & self._tree.package_files.keys()
 
+    def ask(
+        self, question: str, path: str, find: Callable[[bytes], list[Any]], more: str = ""
+    ) -> list[Any]:
+        """Return what `find` says of a file of vLLM, which is kept by the file's contents."""
+        key = [bytes.fromhex(self._tree.records[path].sha256), *([more.encode()] if more else [])]
+        answer: list[Any] = self._answers.ask(
+            question, key, lambda: find(self._tree.package_files[path])
+        )
+        return answer
+
     def uses(self, path: str, name: str) -> list[MethodUse]:
         """Return the uses of a method of some name in a file of vLLM."""
-        digest = bytes.fromhex(self._tree.records[path].sha256)
-        rows = self._answers.ask(
-            _METHOD_USES,
-            [digest, name.encode()],
-            lambda: [list(one) for one in uses_in(self._tree.package_files[path], name)],
+        rows = self.ask(
+            _METHOD_USES, path, lambda text: [list(one) for one in uses_in(text, name)], name
         )
         return [MethodUse(*row)._replace(keywords=tuple(row[3])) for row in rows]
 
@@ -195,22 +202,23 @@ class JudgedRelease:
         pattern = re.compile(
             rf"\.{word}\s*(?::[^=\n]+)?(?:=[^=]|[-+*/|&]=)|setattr\(\s*[\w.]+,\s*[\"']{word}[\"']"
         )
-        return any(pattern.search(text) for text in self._texts(name))
+        return any(pattern.search(text) for text in self.texts(name))
 
     def sets_from_outside(self, name: str) -> bool:
         """Whether code of vLLM sets an attribute of this name on something else than `self`."""
         word = re.escape(name)
         pattern = re.compile(rf"(?<!\bself)\.{word}\s*(?::[^=\n]+)?=[^=]|setattr\([^)]*\b{word}\b")
-        return any(pattern.search(text) for text in self._texts(name))
+        return any(pattern.search(text) for text in self.texts(name))
 
     def sets_on_module(self, dotted: str) -> bool:
         """Whether code of vLLM sets a name on a module that has no such name itself."""
         module, _, name = dotted.rpartition(".")
         word, last = re.escape(name), re.escape(module.rpartition(".")[2])
         pattern = re.compile(rf"\b{last}\.{word}\s*=[^=]|setattr\([^)]*[\"']{word}[\"']")
-        return any(pattern.search(text) for text in self._texts(name))
+        return any(pattern.search(text) for text in self.texts(name))
 
-    def _texts(self, name: str) -> Iterable[str]:
+    def texts(self, name: str) -> Iterable[str]:
+        """Return the files of vLLM's package that have a word."""
         for path in sorted(self._tree.holding(name.encode())):
             yield self._tree.package_files[path].decode(errors="replace")
 
@@ -241,28 +249,15 @@ class JudgedRelease:
             if definition.search(self._tree.package_files[path]):
                 yield path
 
-    def operator(self, name: str) -> Fact:
-        """Return whether vLLM defines an operator such as `_C.silu_and_mul`."""
-        namespace, _, last = name.partition(".")
-        if last in self.own_operators:
-            return Fact("own")
-        word = re.escape(last)
-        text = "\n".join(self._texts(last))
-        registered = rf"[\"'](?:{re.escape(namespace)}::)?{word}(?:\(|[\"'])"
-        if re.search(registered, text) or re.search(rf"\bdef {word}\(", text):
-            return Fact("here", what="operator")
-        native = self._built.native_text
-        if native is None:
-            return Fact("unknown", "operators are compiled, and this vLLM is built")
-        if last in self._registered:
-            return Fact("here", what="operator")
-        if last in native or last in text:
-            return Fact("unknown", f"the sources have the name {last}, and no definition")
-        return Fact("gone", f"no source of vLLM defines {name}")
-
     @cached_property
-    def _registered(self) -> frozenset[str]:
-        return frozenset(_REGISTERED.findall(self._built.native_text or ""))
+    def registered_operators(self) -> frozenset[str]:
+        """The names of operators that vLLM's C++ sources register."""
+        return frozenset(_REGISTERED.findall(self.native_text or ""))
+
+    @property
+    def native_text(self) -> str | None:
+        """The C++ sources of vLLM; None for a built package, which has none."""
+        return self._built.native_text
 
     def runs(self, guards: Iterable[Guard]) -> bool | None:
         """Return whether code under some conditions runs with this release."""
@@ -317,6 +312,9 @@ def _self_use_rows(text: str) -> dict[str, list[list[str]]]:
     return {name: [sorted(use.reads), sorted(use.sets)] for name, use in uses.items()}
 
 
-def own_part(target: CompatTarget) -> CodePart:
-    """Return the modules of a target."""
-    return CodePart(target.modules, lambda path: read_outline(target.files[path]), None)
+def own_part(target: CompatTarget, surface: Surface) -> CodePart:
+    """Return the modules of a target. What its surface has is not read again."""
+    known = surface.outlines
+    return CodePart(
+        target.modules, lambda path: known.get(path) or read_outline(target.files[path]), None
+    )

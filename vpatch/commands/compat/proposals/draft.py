@@ -37,7 +37,8 @@ def drafts_of(
     by_id: dict[str, list[tuple[Item, CompatItem, str]]] = {}
     for one in result.items:
         release = _first_gone(one, result)
-        item = next((items[key] for key in _keys(one) if key in items), None)
+        keys = ((one.kind, one.name, str(spot)) for spot in one.spots)
+        item = next((items[key] for key in keys if key in items), None)
         if release is None or item is None or one.kind not in {"field", "import"}:
             continue
         module, _, name = one.name.rpartition(".")
@@ -63,10 +64,6 @@ def _first_gone(one: CompatItem, result: CompatResult) -> str | None:
         return None
     labels = (release.label for release in result.releases)
     return next((label for label in labels if one.verdicts[label].state == "gone"), None)
-
-
-def _keys(one: CompatItem) -> Iterator[tuple[str, str, str]]:
-    yield from ((one.kind, one.name, str(spot)) for spot in one.spots)
 
 
 def _draft(

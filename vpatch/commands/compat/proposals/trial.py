@@ -92,7 +92,7 @@ def _breaks(
 ) -> set[str]:
     modules = {module: path for module, path in target.modules.items() if path in paths}
     surface = surface_of(replace(target, modules=modules), context.progress)
-    own = own_part(target)
+    own = own_part(target, surface)
     facts: list[list[Fact]] = []
     with ExitStack() as stack:
         for release in releases:

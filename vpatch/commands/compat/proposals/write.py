@@ -46,7 +46,7 @@ def write_proposals(
             hint="give --base VERSION",
         )
     surface = surface_of(target, context.progress)
-    own = own_part(target)
+    own = own_part(target, surface)
     proposals = []
     with context.tree(parse_vllm(result.base)) as tree:
         base = JudgedRelease(tree, own, surface, context.answers)

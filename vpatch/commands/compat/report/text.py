@@ -39,24 +39,13 @@ def head_lines(result: CompatResult) -> Iterator[str]:
         yield f"not followed: {counted(len(result.links), 'link')}, such as {result.links[0]}"
 
 
-def matrix_rows(result: CompatResult) -> list[list[str]]:
-    """A row a release: the counts of each state, then the breaks of each kind."""
-    rows = [["release", *STATES, *(f"{kind}s broken" for kind in result.kinds)]]
-    for one in result.releases:
-        broken = [
-            sum(result.count(one.label, state, kind) for state in BREAKS) for kind in result.kinds
-        ]
-        mark = "*" if one.is_declared else ""
-        counts = [result.count(one.label, state) for state in STATES]
-        rows.append([f"{one.label}{mark}", *map(str, counts), *(str(n or "-") for n in broken)])
-    return rows
-
-
 def table_lines(result: CompatResult) -> Iterator[str]:
     """The matrix with a row a release and a column a state, then one with a column a kind."""
-    rows = matrix_rows(result)
-    first = [[row[0], *row[1 : len(STATES) + 1]] for row in rows]
-    yield from _aligned(first)
+    rows = [["release", *STATES]]
+    for one in result.releases:
+        label = f"{one.label}{'*' if one.is_declared else ''}"
+        rows.append([label, *(str(result.count(one.label, state)) for state in STATES)])
+    yield from _aligned(rows)
     broken = kind_rows(result)
     if broken:
         yield ""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from vpatch.commands.compat.code.read import UnreadableError, parse
+from vpatch.commands.compat.code.read import UnreadableError, outline_of_tree, parse
 from vpatch.commands.compat.surface.items import Item, Ref, Spot, Surface
 from vpatch.commands.compat.surface.walk import Walker
 
@@ -15,13 +15,14 @@ if TYPE_CHECKING:
 
 def surface_of(target: CompatTarget, progress: Progress) -> Surface:
     """Return what a target takes from vLLM. Files that cannot be read are named."""
-    surface = Surface()
+    surface = Surface(built=target.built)
     task = progress.start(f"Reading {target.name}")
     for module, path in target.modules.items():
         surface.files += 1
         is_package = path.endswith("/__init__.py") or path == "__init__.py"
         try:
             tree = parse(target.files[path])
+            surface.outlines[path] = outline_of_tree(tree, target.files[path])
             walker = Walker(surface, path, module, is_package=is_package, tree=tree)
             walker.visit(tree)
             walker.note_what_is_read_first()

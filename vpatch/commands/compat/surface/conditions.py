@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Literal
 
 from vpatch.commands.compat.surface.guards import (
     caught,
-    guard_of,
-    opposite,
+    guards_after,
+    guards_of,
     shown_by,
     suppressed,
 )
@@ -23,14 +23,15 @@ from vpatch.commands.compat.surface.names import (
     module_scope,
 )
 from vpatch.commands.compat.surface.replacements import selves_of
+from vpatch.util.syntax import children_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
 
 _VLLM = re.compile(r"vllm(?:\.|\Z)")
-_PATCHERS = frozenset(["patch", "monkeypatch"])
-_QUIET = frozenset(["init_logger", "getLogger", "init_logger_once"])
+# Compiled modules, such as `vllm._C` and `package._moe_C_stable`.
+_KERNELS = re.compile(r"(?:\w+\.)+_\w*C(?:_\w+)?")
 
 
 def is_of_vllm(name: str) -> bool:
@@ -61,20 +62,33 @@ class Collector(ast.NodeVisitor):
                 self._functions[node.name] = None if node.name in self._functions else node
         self._selves = selves_of(tree, self._functions, self._scope.meaning)
 
+    def generic_visit(self, node: ast.AST) -> None:
+        for child in children_of(node):
+            if not isinstance(child, ast.Name):
+                self.visit(child)
+
     # What is imported.
 
     def visit_Import(self, node: ast.Import) -> None:
         for alias in node.names:
+            self._note_kernels(alias.name)
             if is_of_vllm(alias.name):
                 self._add("import", alias.name, node, Ref((alias.name,)))
 
     def visit_ImportFrom(self, node: ast.ImportFrom) -> None:
         source = absolute_import(self._module, node.module, node.level, is_package=self._is_package)
+        for alias in node.names:
+            self._note_kernels(f"{source}.{alias.name}")
         if not is_of_vllm(source):
             return
         for alias in node.names:
             name = source if alias.name == "*" else f"{source}.{alias.name}"
             self._add("import", name, alias, Ref((name,)))
+
+    def _note_kernels(self, name: str) -> None:
+        own = {self._module.partition(".")[0], "torch"}
+        if _KERNELS.fullmatch(name) and name.partition(".")[0] not in own:
+            self._surface.kernels.add(name)
 
     # Where code runs under a condition.
 
@@ -85,18 +99,13 @@ class Collector(ast.NodeVisitor):
         self._branches(node.test, [node.body], [node.orelse])
 
     def visit_BoolOp(self, node: ast.BoolOp) -> None:
-        guards: list[Guard] = []
+        guards, meaning = list[Guard](), self._scope.meaning
         for value in node.values:
             with self._under(*guards):
                 self.visit(value)
-            if isinstance(node.op, ast.And):
-                guard = guard_of(value, self._scope.meaning)
-                guards += [] if guard is None else [guard]
+            guards += guards_of(value, meaning, holds=isinstance(node.op, ast.And))
 
-    def visit_Try(self, node: ast.Try) -> None:
-        self._try(node)
-
-    def _try(self, node: ast.Try | ast.TryStar) -> None:
+    def visit_Try(self, node: ast.Try | ast.TryStar) -> None:
         names = caught(node.handlers)
         with self._under(*([Guard("try", names=names)] if names else [])):
             self._visit_all(node.body)
@@ -106,8 +115,7 @@ class Collector(ast.NodeVisitor):
             self._visit_all(node.handlers)
         self._visit_all(node.finalbody)
 
-    def visit_TryStar(self, node: ast.TryStar) -> None:
-        self._try(node)
+    visit_TryStar = visit_Try
 
     def visit_With(self, node: ast.With) -> None:
         self._visit_all(node.items)
@@ -122,25 +130,26 @@ class Collector(ast.NodeVisitor):
 
     def _branches(self, test: ast.expr, body: Iterable[ast.AST], orelse: Iterable[ast.AST]) -> None:
         self.visit(test)
-        guard = guard_of(test, self._scope.meaning)
-        body = list(body)
-        shown = shown_by(test, body, self._scope.meaning)
-        with self._under(*([] if guard is None else [guard])), self._scope.knowing(shown):
+        meaning, body = self._scope.meaning, list(body)
+        shown = shown_by(test, body, meaning)
+        with self._under(*guards_of(test, meaning, holds=True)), self._scope.knowing(shown):
             self._visit_all(body)
-        with self._under(*([] if guard is None else [opposite(guard)])):
+        with self._under(*guards_of(test, meaning, holds=False)):
             self._visit_all(orelse)
 
     def _visit_all(self, nodes: Iterable[ast.AST]) -> None:
-        several = list(nodes)
+        several, outer = list(nodes), self._guards
         for number, node in enumerate(several):
             self.visit(node)
-            if isinstance(node, ast.Assert):
-                rest = several[number + 1 :]
-                shown = shown_by(node.test, rest, self._scope.meaning)
-                if shown:
-                    with self._scope.knowing(shown):
-                        self._visit_all(rest)
-                    return
+            self._guards += tuple(guards_after(node, self._scope.meaning))
+            rest = several[number + 1 :]
+            test = node.test if isinstance(node, ast.Assert) else None
+            shown = shown_by(test, rest, self._scope.meaning) if test else None
+            if shown:
+                with self._scope.knowing(shown):
+                    self._visit_all(rest)
+                break
+        self._guards = outer
 
     def _imports_in(self, body: Iterable[ast.stmt]) -> Iterator[Ref]:
         for node in body:

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 
 from packaging.version import InvalidVersion, Version
 
-from vpatch.commands.compat.code.attributes import nodes_in
-from vpatch.commands.compat.code.expressions import dotted, is_type_checking, text_of
+from vpatch.commands.compat.code.expressions import dotted, is_type_checking, last_name, text_of
 from vpatch.commands.compat.surface.items import CALLED, Guard
+from vpatch.util.syntax import nodes_in
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Sequence
 
     from vpatch.commands.compat.surface.items import Ref
 
@@ -35,16 +35,39 @@ _SHOWN = 60
 IMPORT_ERRORS = frozenset(["ImportError", "Exception", "BaseException", ""])
 
 
-def guard_of(  # noqa: C901, PLR0911 - one case for each form
+def guards_of(test: ast.expr, meaning: Meaning, *, holds: bool) -> list[Guard]:
+    """Return what code depends on that runs where a test holds, or where it does not."""
+    match test:
+        case ast.UnaryOp(op=ast.Not(), operand=operand):
+            return guards_of(operand, meaning, holds=not holds)
+        case ast.BoolOp(op=operator, values=values) if isinstance(operator, ast.And) == holds:
+            return [one for value in values for one in guards_of(value, meaning, holds=holds)]
+        case _:
+            guard = guard_of(test, meaning)
+            return [] if guard is None else [guard if holds else opposite(guard)]
+
+
+def guards_after(node: ast.AST, meaning: Meaning) -> list[Guard]:
+    """Return what code depends on that comes after a branch which leaves: `if old: return`."""
+    if not isinstance(node, ast.If):
+        return []
+    if _leaves(node.body):
+        more = guards_after(node.orelse[0], meaning) if len(node.orelse) == 1 else []
+        return guards_of(node.test, meaning, holds=False) + more
+    return guards_of(node.test, meaning, holds=True) if _leaves(node.orelse) else []
+
+
+def _leaves(body: Sequence[ast.stmt]) -> bool:
+    return bool(body) and isinstance(body[-1], ast.Return | ast.Raise)
+
+
+def guard_of(  # noqa: C901 - one case for each form
     test: ast.expr, meaning: Meaning
 ) -> Guard | None:
     """Return what the body of an `if` depends on; None if vpatch cannot judge that."""
     if is_type_checking(test):
         return Guard("typing")
     match test:
-        case ast.UnaryOp(op=ast.Not(), operand=operand):
-            inner = guard_of(operand, meaning)
-            return None if inner is None else opposite(inner)
         case ast.Call(func=ast.Name(id="hasattr"), args=[owner, ast.Constant(value=str(name))]):
             ref = meaning(owner)
             if ref is not None:
@@ -53,7 +76,7 @@ def guard_of(  # noqa: C901, PLR0911 - one case for each form
             if "platform" in (dotted(test.func) or ""):
                 return Guard("platform", text_of(test)[:_SHOWN])
         case ast.Call(func=func, args=[ast.Constant(value=str(text))]):
-            name = (dotted(func) or "").rpartition(".")[2]
+            name = last_name(func)
             comparison = "==" if name in _EQUAL else ">=" if name in _AT_LEAST else ""
             if comparison and _is_version(text):
                 return Guard("version", comparison=comparison, version=text)
@@ -143,7 +166,7 @@ def caught(handlers: Iterable[ast.ExceptHandler]) -> tuple[str, ...]:
         if len(handler.body) == 1 and isinstance(handler.body[0], ast.Raise):
             continue
         kinds = handler.type.elts if isinstance(handler.type, ast.Tuple) else [handler.type]
-        names += [(dotted(one) or "?").rpartition(".")[2] if one else "" for one in kinds]
+        names += [last_name(one) if one else "" for one in kinds]
     return tuple(dict.fromkeys(names))
 
 
@@ -151,9 +174,6 @@ def suppressed(node: ast.With | ast.AsyncWith) -> tuple[str, ...]:
     """Return the exceptions that `with suppress(...)` catches."""
     for one in node.items:
         call = one.context_expr
-        if (
-            isinstance(call, ast.Call)
-            and (dotted(call.func) or "").rpartition(".")[2] == "suppress"
-        ):
-            return tuple((dotted(arg) or "?").rpartition(".")[2] for arg in call.args)
+        if isinstance(call, ast.Call) and last_name(call.func) == "suppress":
+            return tuple(last_name(arg) for arg in call.args)
     return ()

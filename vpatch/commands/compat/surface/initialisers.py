@@ -5,8 +5,8 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING, NamedTuple
 
-from vpatch.commands.compat.code.attributes import nodes_in
 from vpatch.commands.compat.code.methods import use_of
+from vpatch.util.syntax import nodes_in
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -5,8 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal, NamedTuple, get_args
 
+from vpatch.operators.registrations import BuiltOperators
+
 if TYPE_CHECKING:
-    from vpatch.commands.compat.code.outline import Function
+    from vpatch.commands.compat.code.outline import Function, Outline
     from vpatch.commands.compat.code.signature import Call
     from vpatch.commands.compat.surface.initialisers import Initialiser
 
@@ -156,8 +158,9 @@ class Surface:
     `places` are all places of an item. `unread` says of files why they cannot be read. `stores` are
     the names of attributes that the target sets itself, and `outer_stores` those that it sets on
     something else than `self`. `read_first` are names that some code reads before it sets them.
-    `operators` are those that it registers, and `parents` names of
-    classes that other classes of the target inherit from.
+    `operators` are those that its Python code registers, `libraries` the namespaces that this code
+    adds to, and `built` what its C++ sources register. `kernels` are compiled modules of others
+    that it imports. `parents` are names of classes that other classes of the target inherit from.
     """
 
     places: dict[tuple[object, ...], list[Spot]] = field(default_factory=dict)
@@ -167,7 +170,11 @@ class Surface:
     read_first: set[str] = field(default_factory=set)
     outer_stores: set[str] = field(default_factory=set)
     operators: set[str] = field(default_factory=set)
+    libraries: set[str] = field(default_factory=set)
+    kernels: set[str] = field(default_factory=set)
+    built: BuiltOperators = field(default_factory=BuiltOperators)
     parents: set[str] = field(default_factory=set)
+    outlines: dict[str, Outline] = field(default_factory=dict)
     files: int = 0
 
     def add(self, item: Item) -> None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from vpatch.commands.compat.code.expressions import class_named, dotted
 from vpatch.commands.compat.surface.items import ABOVE, CALLED, Ref
+from vpatch.util.syntax import children_of, nodes_in
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -89,7 +90,10 @@ class NameScope:
         named = class_named(annotation)
         if named is None:
             return None
-        ref = self.meaning(ast.parse(named, mode="eval").body)
+        first, *rest = named.split(".")
+        ref = self.get(first)
+        for name in rest:
+            ref = None if ref is None else ref.attribute(name)
         return None if ref is None or ref.steps else ref.then(CALLED)
 
 
@@ -125,7 +129,7 @@ def statements_of(body: Iterable[ast.stmt]) -> Iterator[ast.AST]:
         node = stack.pop()
         yield node
         if not isinstance(node, _SCOPES):
-            stack.extend(ast.iter_child_nodes(node))
+            stack += children_of(node)
 
 
 def module_scope(tree: ast.Module, module: str, *, is_package: bool) -> NameScope:
@@ -154,8 +158,10 @@ def function_scope(
     `me` is the first parameter of a method, and what it means.
     """
     scope = NameScope(outer, own_class)
-    body = [node.body] if isinstance(node, ast.Lambda) else node.body
-    nodes = [one for statement in body for one in _nodes_of(statement)]
+    if isinstance(node, ast.Lambda):
+        nodes = list(nodes_in([node.body]))
+    else:
+        nodes = [one for statement in node.body for one in statements_of([statement])]
     arguments = node.args
     several = [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs]
     for one in several:
@@ -170,13 +176,6 @@ def function_scope(
             scope.forget(inner.name)
     _bind_values(scope, nodes)
     return scope
-
-
-def _nodes_of(node: ast.AST) -> Iterator[ast.AST]:
-    if isinstance(node, ast.stmt):
-        yield from statements_of([node])
-    else:
-        yield from ast.walk(node)
 
 
 def _bind_values(scope: NameScope, nodes: Iterable[ast.AST]) -> None:

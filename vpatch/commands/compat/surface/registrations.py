@@ -7,10 +7,12 @@ import re
 from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
-from vpatch.commands.compat.code.expressions import dotted
+from vpatch.commands.compat.code.expressions import dotted, last_name
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
+
+    from vpatch.commands.compat.surface.items import Ref
 
 # Functions of wrapt that take a module, or its name, and what they wrap in it.
 _WRAPPERS = frozenset(
@@ -33,7 +35,7 @@ class RegisteredModel(NamedTuple):
 
 def hooked(node: ast.Call) -> tuple[ast.expr | str, str] | None:
     """Return the module and the attribute in it that a call of wrapt wraps, or waits for."""
-    last = (dotted(node.func) or "").rpartition(".")[2]
+    last = last_name(node.func)
     match node.args:
         case [ast.Constant(value=str(module)), *_] if last == "when_imported":
             return module, ""
@@ -62,6 +64,15 @@ def registered_model(node: ast.Call) -> RegisteredModel | None:
             return RegisteredModel(name, "")
         case _:
             return None
+
+
+def added_flags(node: ast.Call, meaning: Callable[[ast.expr], Ref | None]) -> Iterator[str]:
+    """Yield the arguments that a call adds to a parser of vLLM, or to a group of it."""
+    if isinstance(node.func, ast.Attribute) and node.func.attr == "add_argument":
+        ref = meaning(node.func.value)
+        if ref is not None and ref.roots[0].endswith(".FlexibleArgumentParser"):
+            texts = (one.value for one in node.args if isinstance(one, ast.Constant))
+            yield from (text for text in texts if isinstance(text, str) and _FLAG.fullmatch(text))
 
 
 def flags_in_text(value: object) -> Iterator[str]:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
-from vpatch.commands.compat.code.attributes import nodes_in
 from vpatch.commands.compat.surface.items import CALLED
+from vpatch.util.syntax import nodes_in
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping

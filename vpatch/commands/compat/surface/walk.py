@@ -6,12 +6,13 @@ import ast
 from typing import TYPE_CHECKING
 
 from vpatch.commands.compat.code.bind import function_of
-from vpatch.commands.compat.code.expressions import dotted
+from vpatch.commands.compat.code.expressions import dotted, last_name
 from vpatch.commands.compat.code.signature import Call
 from vpatch.commands.compat.surface.conditions import Collector, is_of_vllm
 from vpatch.commands.compat.surface.initialisers import INIT, initialiser_of
 from vpatch.commands.compat.surface.items import CALLED, Ref
 from vpatch.commands.compat.surface.registrations import (
+    added_flags,
     flags_in_list,
     flags_in_text,
     hooked,
@@ -78,11 +79,10 @@ class Walker(Collector):
         if initialiser is not None:
             self._add("initialiser", name, node, ref, own_name=own, initialiser=initialiser)
 
-    def visit_FunctionDef(self, node: ast.FunctionDef) -> None:
+    def visit_FunctionDef(self, node: ast.FunctionDef | ast.AsyncFunctionDef) -> None:
         self._method(node, "")
 
-    def visit_AsyncFunctionDef(self, node: ast.AsyncFunctionDef) -> None:
-        self._method(node, "")
+    visit_AsyncFunctionDef = visit_FunctionDef
 
     def visit_Lambda(self, node: ast.Lambda) -> None:
         with self._inside(node, "", None):
@@ -92,7 +92,7 @@ class Walker(Collector):
         self._visit_all([*node.decorator_list, *node.args.defaults])
         self._visit_all(one for one in node.args.kw_defaults if one is not None)
         arguments = [*node.args.posonlyargs, *node.args.args]
-        names = {(dotted(one) or "").rpartition(".")[2] for one in node.decorator_list}
+        names = {last_name(one) for one in node.decorator_list}
         me = None
         if own and arguments and "staticmethod" not in names:
             steps = () if "classmethod" in names or node.name == "__new__" else (CALLED,)
@@ -140,16 +140,22 @@ class Walker(Collector):
         if model is not None:
             name = model.architecture
             self._add("model", name, node, Ref((f"vllm.{name}",)), own_name=model.path)
-        for text in environment_name(node):
-            self._add("environment", text, node, Ref((f"vllm.envs.{text}",)), is_soft=True)
-        if last.endswith(("register_custom_op", "custom_op")):
+        self._environment(node)
+        for flag in added_flags(node, self._scope.meaning):
+            self._add("argument", flag, node, Ref((flag,)), mode="set")
+        if last.endswith(("register_custom_op", "custom_op")) or last == "define":
             self._surface.operators.update(_texts(node))
+        if last == "Library":
+            self._surface.libraries.update(_texts(node))
         self.generic_visit(node)
 
     def visit_Subscript(self, node: ast.Subscript) -> None:
+        self._environment(node)
+        self.generic_visit(node)
+
+    def _environment(self, node: ast.Call | ast.Subscript) -> None:
         for text in environment_name(node):
             self._add("environment", text, node, Ref((f"vllm.envs.{text}",)), is_soft=True)
-        self.generic_visit(node)
 
     def visit_Constant(self, node: ast.Constant) -> None:
         path = string_path(node.value)
@@ -264,4 +270,4 @@ def _texts(node: ast.Call) -> Iterator[str]:
     values = [*node.args, *(one.value for one in node.keywords)]
     for value in values:
         if isinstance(value, ast.Constant) and isinstance(value.value, str):
-            yield value.value.rpartition("::")[2]
+            yield value.value.partition("(")[0].rpartition("::")[2].strip()
