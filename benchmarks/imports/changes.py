@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 from vpatch.deriving.candidate import Candidate, Case, one, within
 from vpatch.deriving.code import dedented
-from vpatch.deriving.strategies.changes import change_between, text_of
+from vpatch.deriving.diff_like import change_between
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from vpatch.deriving.source_code import SourceCode, Statement
 
@@ -30,7 +30,7 @@ def _sides(case: Case) -> Iterator[tuple[str, str]]:
         if not difference.part:
             yield _header(case.before, statements[0]), _header(case.after, statements[1])
         return
-    sides = text_of(case.before, difference.old), text_of(case.after, difference.new)
+    sides = _text(case.before, difference.old), _text(case.after, difference.new)
     if difference.old:
         yield sides
     above, below = difference.neighbours()
@@ -41,9 +41,15 @@ def _sides(case: Case) -> Iterator[tuple[str, str]]:
             yield old, new
 
 
+def _text(source: SourceCode, statements: Sequence[Statement]) -> str:
+    if not statements:
+        return ""
+    return dedented(source.lines_of(statements[0].top, statements[-1].end))
+
+
 def _anchor(source: SourceCode, statement: Statement) -> str:
     """A statement that stays: a compound one by its header."""
-    return _header(source, statement) if statement.parts else text_of(source, (statement,))
+    return _header(source, statement) if statement.parts else _text(source, (statement,))
 
 
 def _header(source: SourceCode, statement: Statement) -> str:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, TypeAlias
 
-from vpatch.deriving.strategies.changes import changed
 from vpatch.deriving.strategies.entries import entries
 from vpatch.deriving.strategies.headers import parameters
 from vpatch.deriving.strategies.imports import imported_names, new_imports
@@ -42,7 +41,6 @@ STRATEGIES: Strategies = (
     rewritten,
     each_part,
     deleted,
-    changed,
     regrouped,
     one_into_several,
 )

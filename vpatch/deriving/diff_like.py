@@ -1,41 +1,40 @@
-"""Statements that became others, as a diff of these."""
+"""A rewrite of several lines, as a change that reads like a diff."""
 
 from __future__ import annotations
 
 import io
 import tokenize
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from difflib import SequenceMatcher
 from typing import TYPE_CHECKING
 
-from vpatch.deriving.candidate import Candidate, Case, one, within
-from vpatch.deriving.code import dedented
-
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from vpatch.deriving.source_code import SourceCode, Statement
+    from vpatch.deriving.candidate import Candidate, Declared
 
 # Longer changes say more than what changes: a text says the same.
 _MOST_LINES = 20
+_LINES_OF_A_REWRITE = 2
 
 
-def changed(case: Case) -> Iterator[Candidate]:
-    """Propose a `change` of statements where it is shorter than what both sides have."""
-    difference = case.difference
-    if difference.old and difference.new and difference.part is None:
-        sides = text_of(case.before, difference.old), text_of(case.after, difference.new)
-        change = change_between(*sides)
-        if change is not None and len(change) < sum(map(len, sides)):
-            yield one("change", within({"change": change}, case.scope))
+def as_change(candidate: Candidate) -> Candidate | None:
+    """The same edits with a `change` for each rewrite that has more lines; None where none has."""
+    edits = tuple(map(_as_change, candidate.edits))
+    if edits == candidate.edits:
+        return None
+    return replace(candidate, kind="change", edits=edits)
 
 
-def text_of(source: SourceCode, statements: Sequence[Statement]) -> str:
-    """The lines of statements, as if they were at the left margin."""
-    if not statements:
-        return ""
-    return dedented(source.lines_of(statements[0].top, statements[-1].end))
+def _as_change(edit: Declared) -> Declared:
+    match edit:
+        case {"find": str(find), "rewrite": str(rewrite), **others}:
+            sides = f"{find.rstrip()}\n", f"{rewrite.rstrip()}\n"
+            change = change_between(*sides)
+            # A gap may match more in a change: see `DiffLikeRewrite`.
+            is_longer = sum(side.count("\n") for side in sides) > _LINES_OF_A_REWRITE
+            if change is not None and is_longer and "..." not in find:
+                return {"change": change, **others}
+    return edit
 
 
 @dataclass(frozen=True)
