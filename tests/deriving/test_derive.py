@@ -150,11 +150,24 @@ CASES = {
     ),
     "a simple statement to a block": (
         ("        y = self.proj(x)\n", "        if x:\n            y = self.proj(x)\n"),
-        {"find": "y = self.proj(x)"},
+        {"change": "- y = self.proj(x)\n+ if x:\n+     y = self.proj(x)\n"},
     ),
     "one statement into two": (
         ("        y = self.proj(x)\n", "        z = self.proj(x)\n        y = z + 1\n"),
         {"within": "Layer.forward"},
+    ),
+    "statements with a comment into others": (
+        (
+            "        if y.sum() > 0:\n            return self.head(y)\n        return y\n",
+            (
+                "        # Both.\n        for head in self.heads:\n            y = head(y)  # in turn\n"
+                "        log(y)\n        return self.last(y)\n"
+            ),
+        ),
+        {
+            "change": "- if y.sum() > 0:\n-     return self.head(y)\n"
+            "+ # Both.\n+ for head in self.heads:\n+     y = head(y)  # in turn\n+ log(y)\n",
+        },
     ),
     "an assignment to a call": (
         ("            self.done = True\n", "            finish(self)\n"),

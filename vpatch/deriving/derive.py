@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from vpatch.changes.time_limit import TimeOverError
 from vpatch.deriving.candidate import Candidate, Case
+from vpatch.deriving.diff_like import as_change
 from vpatch.deriving.differences import CodeDifference, differences
 from vpatch.deriving.other_releases import ByteChange, OtherFiles
 from vpatch.deriving.passage import DifferenceInFile, Passage
@@ -279,7 +280,7 @@ def _choose(
     change = ByteChange(now, wanted)
     best = trial.most_lasting(candidates, change, case.scope)
     if best is not None:
-        choice.candidate = _with_files(best, trial, now, wanted)
+        choice.candidate = _with_files(_short(best, "exact", trial, place), trial, now, wanted)
         return bool(near)
     verdicts: list[tuple[Candidate, Verdict]] = []
     for further in () if exact else (near.get("layout", []), near.get("code", [])):
@@ -288,9 +289,21 @@ def _choose(
         if best is not None:
             gives = next(verdict for candidate, verdict in verdicts if candidate is best)
             choice.gives = None if gives == "exact" else gives
-            choice.candidate = _with_glob(best, trial.glob, everywhere=True)
+            short = _short(best, gives, trial, place)
+            choice.candidate = _with_glob(short, trial.glob, everywhere=True)
             break
     return bool(near)
+
+
+def _short(
+    candidate: Candidate, gives: Verdict, trial: Trial, place: DifferenceInFile
+) -> Candidate:
+    """The candidate with changes in place of longer rewrites, if they give the same."""
+    change = as_change(candidate)
+    bound = None if change is None else trial.bound(change)
+    if change is None or bound is None or trial.verdict(bound, place.passage) != gives:
+        return candidate
+    return change
 
 
 def _fitting(

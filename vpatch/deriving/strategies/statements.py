@@ -54,11 +54,21 @@ def _rewrites(case: Case, *, beside: bool = False) -> Iterator[Candidate]:
     if not old or not new or case.difference.part is not None:
         return
     find = _patterns(case.before, old)
-    lines = "".join(case.after.lines_of(new[0].top, new[-1].end))
-    rewrite = dedented(lines).rstrip()
-    for texts in _beside(case, find, rewrite) if beside else [(find, rewrite)]:
-        if all(map(_is_fit, texts)) and texts[0] != texts[1]:
-            yield one("rewrite", within({"find": texts[0], "rewrite": texts[1]}, case.scope))
+    # The comments above go with the new statements where the old ones have none.
+    has_comments = bool(_comments_above(case.before, old[0]))
+    above = 0 if has_comments else _comments_above(case.after, new[0])
+    for top in dict.fromkeys((new[0].top - above, new[0].top)):
+        rewrite = dedented("".join(case.after.lines_of(top, new[-1].end))).rstrip()
+        for texts in _beside(case, find, rewrite) if beside else [(find, rewrite)]:
+            if all(map(_is_fit, texts)) and texts[0] != texts[1]:
+                yield one("rewrite", within({"find": texts[0], "rewrite": texts[1]}, case.scope))
+
+
+def _comments_above(source: SourceCode, statement: Statement) -> int:
+    """How many lines right above a statement are comments."""
+    lines = source.lines_of(statement.first, statement.top).splitlines()
+    is_comment = (line.lstrip().startswith("#") for line in reversed(lines))
+    return sum(1 for _ in itertools.takewhile(bool, is_comment))
 
 
 def replaced(case: Case) -> Iterator[Candidate]:
