@@ -160,7 +160,8 @@ CASES = {
         (
             "        if y.sum() > 0:\n            return self.head(y)\n        return y\n",
             (
-                "        # Both.\n        for head in self.heads:\n            y = head(y)  # in turn\n"
+                "        # Both.\n"
+                "        for head in self.heads:\n            y = head(y)  # in turn\n"
                 "        log(y)\n        return self.last(y)\n"
             ),
         ),
