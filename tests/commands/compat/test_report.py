@@ -58,6 +58,17 @@ def test_a_clone_names_the_commits_that_changed_a_definition(releases, clone):
     assert f"<li>commit {last[:12]} [Core] Add &lt;two&gt;</li>" in html
 
 
+def test_github_names_them_as_a_clone_does(releases, clone, github):
+    github.add_repository("vllm-project/vllm", git=clone)
+    releases.env |= {"GITHUB_API_URL": github.url, "GH_TOKEN": "ghp_test", "NO_PROXY": "127.0.0.1"}
+    asked = releases.run("compat", "plugin", *RANGE, "--github", "--json").json["differences"]
+    of_clone = releases.run("compat", "plugin", *RANGE, "--clone", clone, "--json").json
+    assert asked == of_clone["differences"]
+    assert any(one["commits"] for one in asked)
+    run = releases.run("compat", "plugin", *RANGE, "--github", "--offline", code=2)
+    assert run.codes == ("cli.unused-option",)
+
+
 def test_without_a_clone_nobody_is_asked_for_commits(releases):
     run = releases.run("compat", "plugin", *RANGE, "--json")
     assert {one["commits"] is None for one in run.json["differences"]} == {True}
@@ -71,8 +82,9 @@ def test_a_clone_without_a_release_is_refused(releases, clone):
 
 @pytest.mark.parametrize("args", [("--all",), ("--vllm", "0.51.0")])
 def test_a_clone_has_no_effect_on_releases_by_themselves(releases, clone, args):
-    run = releases.run("compat", "plugin", *args, "--clone", clone, "--json", code=2)
-    assert run.json_errors[0]["code"] == "cli.unused-option"
+    for option in (("--clone", clone), ("--github",)):
+        run = releases.run("compat", "plugin", *args, *option, "--json", code=2)
+        assert run.json_errors[0]["code"] == "cli.unused-option"
 
 
 def test_the_page_shows_each_item_with_its_state(releases):

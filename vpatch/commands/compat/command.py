@@ -23,6 +23,7 @@ from vpatch.console.result import CommandResult
 from vpatch.errors import ConflictingOptionsError, ExitCode, MissingOptionError, UnusedOptionError
 from vpatch.util.extras import require
 from vpatch.util.wrapping import line_width
+from vpatch.workspace.upstream_history import CommitsFrom
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -58,6 +59,7 @@ if TYPE_CHECKING:
     metavar="PATH",
     help="Name the upstream commits that changed the code, from this clone of vLLM.",
 )
+@click.option("--github", is_flag=True, help="Name these commits as GitHub knows them.")
 @click.option(
     "--supports",
     metavar="RANGE",
@@ -102,6 +104,7 @@ def command(  # noqa: C901, PLR0912 - it refuses what has no effect
     proposals_to: Path | None,
     form: str,
     *,
+    github: bool,
     every: bool,
     only_breaks: bool,
     offline: bool,
@@ -125,9 +128,9 @@ def command(  # noqa: C901, PLR0912 - it refuses what has no effect
             "--vllm, --all and --base would have no effect with --from and --to",
             hint="leave them out",
         )
-    if clone is not None and before is None:
+    if (clone or github) and before is None:
         raise UnusedOptionError(
-            "--clone would have no effect without --from and --to", hint="add both"
+            "--clone and --github have no effect without --from and --to", hint="add both"
         )
     if every and vllm:
         raise ConflictingOptionsError(
@@ -153,7 +156,9 @@ def command(  # noqa: C901, PLR0912 - it refuses what has no effect
     own = read_target(context, target)
     differences: Sequence[DefinitionDifference] | None = None
     if before is not None and after is not None:
-        result, differences = compare(context, own, supports, (before, after), clone)
+        commits = CommitsFrom(clone, github)
+        commits.refuse(context)
+        result, differences = compare(context, own, supports, (before, after), commits)
     else:
         request = CompatRequest(target, versions, is_all, supports, base)
         result = compat(context, own, request)

@@ -35,7 +35,6 @@ from vpatch.workspace.upstream_history import CommitsFrom, opened_history
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from pathlib import Path
 
     from packaging.version import Version
 
@@ -103,11 +102,11 @@ def compare(
     target: CompatTarget,
     supports: str | None,
     releases: tuple[str, str],
-    clone: Path | None = None,
+    commits: CommitsFrom | None = None,
 ) -> tuple[CompatResult, tuple[DefinitionDifference, ...]]:
     """Judge two releases, and show how the definitions differ of what is new in the second one.
 
-    `clone` is a clone of vLLM that knows the commits between the two.
+    `commits` says who knows the commits between the two.
 
     Raises:
         VpatchError: a release cannot be read.
@@ -116,9 +115,8 @@ def compare(
     declared = declared_by(target, supports, old.label, context.releases())
     with ExitStack() as stack:
         trees = [stack.enter_context(context.tree(parse_vllm(one.text))) for one in (old, new)]
-        # It refuses a clone without the releases before anything takes time.
         pins = trees[0].pin, trees[1].pin
-        history = opened_history(context, CommitsFrom(clone), *pins, stack)
+        history = opened_history(context, commits or CommitsFrom(), *pins, stack)
         return compare_trees(context, target, declared, trees, (old.label, new.label), history)
 
 
