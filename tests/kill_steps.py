@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import errno
 import os
+import shutil
 import signal
 import sys
+import tempfile
 from pathlib import Path
 
 # What works on a full disk.
@@ -47,6 +49,11 @@ def forked(args, is_change, log, *, kill_at=None, full_from=None):
         if full_from is not None and len(steps) >= full_from and event not in HARMLESS:
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
+    # What other runs left in the folder that all share would be removed here, and be steps.
+    room = Path(f"{log}.tmp")
+    shutil.rmtree(room, ignore_errors=True)
+    room.mkdir()
+    os.environ["TMPDIR"], tempfile.tempdir = str(room), None
     sys.argv = ["vpatch", *args]
     out = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
     os.dup2(out, 1)
