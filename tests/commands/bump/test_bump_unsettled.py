@@ -13,6 +13,7 @@ from tests.projects import (
     LLAMA,
     NAMED,
     archive,
+    commit,
     git,
     own_repository,
     snapshot,
@@ -41,11 +42,6 @@ def kept(project):
     own_repository(project.folder)
     commit(project)
     return project
-
-
-def commit(project):
-    git(project.folder, "add", "--all")
-    git(project.folder, "commit", "--quiet", "--message=x")
 
 
 def bump(project, *args, code=1):

@@ -9,7 +9,17 @@ import subprocess
 import pytest
 
 from tests.commands.bump.kill_driver import faulted
-from tests.projects import ENGINE, FILES, LLAMA, NAMED, archive, git, own_repository, snapshot
+from tests.projects import (
+    ENGINE,
+    FILES,
+    LLAMA,
+    NAMED,
+    archive,
+    commit,
+    git,
+    own_repository,
+    snapshot,
+)
 
 RECIPE = """\
 # Kept as it is.
@@ -42,11 +52,6 @@ def kept(project):
     own_repository(project.folder)
     commit(project)
     return project
-
-
-def commit(project):
-    git(project.folder, "add", "--all")
-    git(project.folder, "commit", "--quiet", "--message=x")
 
 
 def bump(project, *args, code=0):
