@@ -21,7 +21,7 @@ from vpatch.codemods.scope import Scope
 from vpatch.codemods.statements import RewriteStatements, delete_statements, rewrite_statements
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from vpatch.codemods.base import PythonEdit
     from vpatch.codemods.pattern import Pattern
@@ -91,11 +91,11 @@ def change_of(text: str, place: Scope) -> tuple[PythonEdit, str]:
     before, after = sides_of(text)
     if not after.strip():
         return delete_statements(before, place, comments=False), before
-    has_comments = any(_comments(text, after, " +"))
-    edit = (rewrite_statements if has_comments else rewrite_of)(before, after, place)
-    if has_comments:
+    comments = list(_comments(text, after, " +"))
+    edit = (rewrite_statements if comments else rewrite_of)(before, after, place)
+    if comments:
         # Within no definition: none is around the code that is looked at.
-        _check_kept(rewrite_statements(before, after, Scope()), text, before, after)
+        _check_kept(rewrite_statements(before, after, Scope()), before, comments)
     gap = _gap_among_statements(text)
     if gap and edit.replace is not None and edit.find.match(edit.replace.node) is not None:
         raise _wrong(
@@ -234,13 +234,13 @@ def _check_comments(text: str, before: str, after: str) -> None:
             )
 
 
-def _check_kept(edit: PythonEdit, text: str, before: str, after: str) -> None:
+def _check_kept(edit: PythonEdit, before: str, comments: Iterable[_Comment]) -> None:
     """Check that the code that the change makes has each of its new comments."""
     module = cst.parse_module(as_python(before))
-    comments = comments_of(edit.apply(module, Extents()).module)
-    for comment in _comments(text, after, " +"):
-        comments[comment.text] -= 1
-        if comments[comment.text] < 0:
+    remaining = comments_of(edit.apply(module, Extents()).module)
+    for comment in comments:
+        remaining[comment.text] -= 1
+        if remaining[comment.text] < 0:
             raise _wrong(
                 comment.line,
                 f"the comment {comment.text!r} would be lost",

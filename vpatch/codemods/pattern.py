@@ -126,12 +126,12 @@ def parse_pattern(source: str) -> Pattern:
     return _pattern(source, root)
 
 
-@cache
 def as_python(source: str) -> str:
     """The text of a pattern with a name for each metavariable and each gap: it matches that."""
     return spell_gaps(_name_variables(source))
 
 
+@cache
 def parse_block(source: str, *, alone: bool = False) -> Pattern:
     """Parse `source` as statements that follow each other in a block.
 

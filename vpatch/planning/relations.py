@@ -97,10 +97,15 @@ def _stopped(decision: Decision, state: State, reason: str) -> Decision:
 
 def claims(patch: Patch, pin: Pin) -> bool | None:
     """Whether a patch declares that it is needed in a tree; None where nothing tells."""
-    claim = patch.relations.needed_in.get(pin.tree)
-    if claim is None or pin.version is None:
+    return claims_version(patch, pin.tree, pin.version)
+
+
+def claims_version(patch: Patch, tree: str, version: str | None) -> bool | None:
+    """The same for a version of a tree."""
+    claim = patch.relations.needed_in.get(tree)
+    if claim is None or version is None:
         return None
-    return SpecifierSet(claim).contains(pin.version, prereleases=True)
+    return SpecifierSet(claim).contains(version, prereleases=True)
 
 
 def with_claim(decision: Decision, pin: Pin) -> Decision:

@@ -90,17 +90,17 @@ def _unknown(texts: Sequence[str]) -> Iterator[str]:
     """What could not be asked: a line for all modules that have the same reason, and for names."""
     modules = [text.removesuffix(NOT_IMPORTABLE) for text in texts if text.endswith(NOT_IMPORTABLE)]
     unasked = [text for text in texts if text.endswith(NOT_IMPORTED)]
+    grouped: list[str] = []
     if len(modules) > 1:
+        grouped.append(NOT_IMPORTABLE)
         yield (
             f"{len(modules)} modules are not importable here, nor were they in the base: "
             f"{listed(modules, _SHOWN_MODULES)}"
         )
     if len(unasked) > 1:
+        grouped.append(NOT_IMPORTED)
         yield f"{len(unasked)} names: their modules cannot be imported here; --json names each"
-    for text in texts:
-        is_told = text.endswith(NOT_IMPORTABLE), text.endswith(NOT_IMPORTED)
-        if not (is_told[0] and len(modules) > 1) and not (is_told[1] and len(unasked) > 1):
-            yield text
+    yield from (text for text in texts if not text.endswith(tuple(grouped)))
 
 
 def _print(image: str, verified: Verified) -> None:

@@ -21,11 +21,10 @@ from vpatch.errors import UsageError
 from vpatch.git.merge import SideLabels
 from vpatch.library.patch import DECLARATION
 from vpatch.planning.plan import plan
-from vpatch.planning.relations import claims
+from vpatch.planning.relations import claims, claims_version
 from vpatch.planning.state import State
 from vpatch.planning.view import View
 from vpatch.source.spec import PypiSpec
-from vpatch.source.tree import Pin
 from vpatch.util.scratch import scratch_folder
 from vpatch.util.unified_diff import unified_diff
 
@@ -37,6 +36,7 @@ if TYPE_CHECKING:
     from vpatch.deriving.candidate import Declared
     from vpatch.library.patch import Patch
     from vpatch.planning.state import Decision
+    from vpatch.source.tree import Pin
     from vpatch.workspace.context import Context
 
 
@@ -114,8 +114,7 @@ def _nearest(context: Context, patch: Patch, pin: Pin) -> Iterator[str]:
     own = Version(pin.version) if pin.version else None
     earlier = [one for one in versions if own is None or Version(one) < own]
     for version in [*reversed(earlier), *versions[len(earlier) :]]:
-        release = Pin(pin.tree, "pypi", version, "", "", None)
-        if version in cached or claims(patch, release):
+        if version in cached or claims_version(patch, pin.tree, version):
             yield version
 
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import TYPE_CHECKING
 
-from packaging.specifiers import SpecifierSet
 from packaging.version import Version
 
 from vpatch.commands.proofs.releases import releases_of
 from vpatch.errors import UsageError
+from vpatch.planning.relations import claims_version
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -44,7 +44,7 @@ def releases_to_record(
         elif is_all:
             named = _of_plugin(context, tree, concerned)
         for patch in concerned:
-            admitted = [one for one in named if tree == VLLM or _admits(patch, tree, one)]
+            admitted = [one for one in named if tree == VLLM or claims_version(patch, tree, one)]
             releases = sorted({*admitted, *_recorded(patch, tree)}, key=Version)
             if releases:
                 wanted[tree][patch.id] = releases
@@ -63,11 +63,6 @@ def _of_plugin(context: Context, tree: str, concerned: Sequence[Patch]) -> Seque
             raise
         context.progress.note(f"nothing is recorded of {tree}: {error.what}")
         return ()
-
-
-def _admits(patch: Patch, tree: str, release: str) -> bool:
-    claim = SpecifierSet(patch.declaration.needed_in[tree])
-    return claim.contains(release, prereleases=True)
 
 
 def _recorded(patch: Patch, tree: str) -> Iterable[str]:
