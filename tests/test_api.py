@@ -412,6 +412,10 @@ def test_a_bump(project):
     written = api.bump(trusting(), "0.24", ["vllm-0.23"], write=write).written
     assert git(project, "rev-parse", "next").strip() == written.commit
     assert "0.24.0" in git(project, "show", "next:recipes/vllm-0.24.yaml")
+    with fails("bump.none-open"):
+        api.settle_bump(trusting(), api.BumpOptions(proof=False))
+    with fails("bump.none-open"):
+        api.abort_bump(trusting())
 
 
 @pytest.mark.usefixtures("project")

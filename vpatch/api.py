@@ -51,6 +51,8 @@ if TYPE_CHECKING:
     from vpatch.commands.audit.usecase import AuditRequest
     from vpatch.commands.bench.usecase import BenchOptions, BenchResult
     from vpatch.commands.build_image.usecase import BuildOptions, BuiltImage, PlannedBuild
+    from vpatch.commands.bump.conflict.abort import AbortedBump
+    from vpatch.commands.bump.conflict.settle import SettledBump
     from vpatch.commands.bump.usecase import BumpOptions, BumpResult
     from vpatch.commands.compat.result import CompatResult
     from vpatch.commands.compat.usecase import CompatRequest
@@ -77,6 +79,8 @@ _LATER = {
     "vpatch.commands.audit.usecase": ("AuditRequest",),
     "vpatch.commands.bench.usecase": ("BenchOptions", "BenchResult"),
     "vpatch.commands.build_image.usecase": ("BuildOptions", "BuiltImage", "PlannedBuild"),
+    "vpatch.commands.bump.conflict.abort": ("AbortedBump",),
+    "vpatch.commands.bump.conflict.settle": ("SettledBump",),
     "vpatch.commands.bump.usecase": ("BumpOptions", "BumpResult"),
     "vpatch.commands.compat.result": ("CompatResult",),
     "vpatch.commands.compat.usecase": ("CompatRequest",),
@@ -99,6 +103,7 @@ _LATER = {
 }
 
 __all__ = [
+    "AbortedBump",
     "Applied",
     "AuditRequest",
     "AuditResult",
@@ -131,6 +136,7 @@ __all__ = [
     "ReleaseTest",
     "Request",
     "RequestFields",
+    "SettledBump",
     "SmokeOptions",
     "SmokeResult",
     "SourceCheckout",
@@ -145,6 +151,7 @@ __all__ = [
     "VerifiedEvidence",
     "VpatchError",
     "WheelOptions",
+    "abort_bump",
     "apply",
     "audit",
     "audit_document",
@@ -167,6 +174,7 @@ __all__ = [
     "run_examples",
     "run_tests_on_recipe",
     "run_tests_on_releases",
+    "settle_bump",
     "smoke",
     "source",
     "status",
@@ -724,6 +732,42 @@ def bump(
         output=_path(output),
         write=write,
     )
+
+
+def settle_bump(context: Context, options: BumpOptions) -> SettledBump:
+    """End a bump whose branch waited for a person: `vpatch bump --continue`.
+
+    Args:
+        context: from `open_context`; the branch is checked out.
+        options: `proof`, `engine`, `pull` and `repository` count.
+
+    Returns:
+        The new commits, the settled recipes and patches, and the pull request, if any.
+
+    Raises:
+        UsageError: no bump waits here, or something is not committed.
+        VpatchError: a patch does not fit yet, or a proof failed.
+    """
+    from vpatch.commands.bump.conflict import settle
+
+    return settle.settle_bump(context, options)
+
+
+def abort_bump(context: Context) -> AbortedBump:
+    """Remove the branch of a bump that waits for a person: `vpatch bump --abort`.
+
+    Args:
+        context: from `open_context`.
+
+    Returns:
+        The branch that is gone, its last commit, and the branch that is checked out.
+
+    Raises:
+        UsageError: no bump waits, several do, or a change of yours would be lost.
+    """
+    from vpatch.commands.bump.conflict import abort
+
+    return abort.abort_bump(context)
 
 
 def audit(context: Context, request: AuditRequest) -> AuditResult:

@@ -102,6 +102,33 @@ def opened_source(folder: Path) -> Iterator[FoundRepository | None]:
         yield repo
 
 
+def other_work_tree(repo: FoundRepository, branch: str) -> Path | None:
+    """Return another work tree of the same repository that has a branch checked out, if any.
+
+    A work tree whose folder is gone does not count.
+    """
+    own = repo.own_dir or repo.git_dir
+    common = _common(own)
+    linked = common / "worktrees"
+    places = [*linked.iterdir()] if linked.is_dir() else []
+    for git_dir in [common, *sorted(places)]:
+        head = git_dir / "HEAD"
+        if git_dir == own or not head.is_file():
+            continue
+        if _start_of(head) != f"ref: refs/heads/{branch}":
+            continue
+        if git_dir != common:
+            inside = git_dir / "gitdir"
+            folder = (
+                _path_in(inside, git_dir, _start_of(inside)).parent if inside.is_file() else None
+            )
+        else:
+            folder = common.parent if common.name == ".git" else None
+        if folder is not None and folder.is_dir():
+            return folder
+    return None
+
+
 def refuse_strangers(*paths: Path) -> None:
     """Refuse what belongs to another user, as git does, unless the user's settings allow it.
 

@@ -91,6 +91,48 @@ def test_a_branch_that_waits_for_a_person_is_not_sent(hosted, github):
     assert "vpatch/" not in git(hosted.bare, "for-each-ref")
 
 
+@pytest.fixture
+def settled(hosted):
+    """A bump whose one patch is taken out of the recipe by a person."""
+    gone = FILES[LLAMA].replace(b"self.proj", b"self.other")
+    hosted.index.add("0.52.0", archive("0.52.0", {LLAMA: gone}))
+    hosted.run("bump", "small", "--to", "0.52", "--write", "--no-proof", code=1)
+    hosted.branch = "vpatch/bump-0.52.0"
+    git(hosted.folder, "switch", "--quiet", hosted.branch)
+    recipe = hosted.folder / "recipes" / "small.yaml"
+    recipe.write_text(recipe.read_text().replace("[name-proj]", "[slow-mode]", 1))
+    return hosted
+
+
+def test_a_settled_bump_is_sent_to_where_it_began(settled, github):
+    run = settled.run("bump", "--continue", "--no-proof", "--pr", "--json")
+    (pull,) = github.find(MINE).threads.values()
+    assert run.json["pull"]["opened"]
+    assert (pull.head_ref, pull.base_ref) == (settled.branch, "main")
+    assert pull.title == "recipes: pin vLLM 0.52.0"
+    assert pull.body.startswith("# small: vllm 0.50.0 to 0.52.0\n")
+    assert "recipes: settle vLLM 0.52.0\n\nname-proj: in no recipe" in pull.body
+    assert git(settled.bare, "rev-parse", settled.branch).strip() == run.json["settled"]["commit"]
+    assert "refs/vpatch/" not in git(settled.folder, "for-each-ref")
+
+
+def test_the_pull_request_of_a_settled_bump_can_be_had_later(settled, github):
+    github.faults = [Fault("POST", "/pulls$", 500)]
+    settled.run("bump", "--continue", "--no-proof", "--pr", code=4)
+    run = settled.run("bump", "--continue", "--no-proof", "--pr")
+    (pull,) = github.find(MINE).threads.values()
+    assert f"/{MINE}/pull/{pull.number} is a new pull request for main" in " ".join(run.out.split())
+    assert settled.run("bump", "--continue", "--pr", code=2).codes == ("bump.none-open",)
+
+
+def test_a_bump_of_another_clone_is_not_sent(settled):
+    ref = f"refs/vpatch/bump/{settled.branch}"
+    git(settled.folder, "update-ref", "-d", ref)
+    run = settled.run("bump", "--continue", "--no-proof", "--pr", code=2)
+    assert run.codes == ("bump.other-clone",)
+    assert "vpatch/" not in git(settled.bare, "for-each-ref")
+
+
 def test_nothing_that_the_project_names_is_run(hosted, github, tmp_path):
     """Whoever made the repository may have named any program; vpatch has a token then."""
     script = tmp_path / "programs" / "evil"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from dataclasses import replace
 
 import pytest
 
@@ -270,6 +271,36 @@ def test_abort_goes_back_to_a_commit(kept):
     assert git(kept.folder, "branch", "--show-current") == ""
     assert git(kept.folder, "rev-parse", "HEAD") == head
     assert status(kept) == ""
+
+
+def test_abort_in_another_work_tree(kept, tmp_path):
+    """git checks out a branch in one work tree, so `main` is not checked out twice."""
+    bump(kept)
+    other = tmp_path / "other"
+    git(kept.folder, "worktree", "add", "--quiet", str(other), BRANCH)
+    run = kept.run("bump", "--abort", code=2)
+    assert run.codes == ("bump.other-work-tree",)
+    assert str(other) in run.errors
+    assert f"refs/heads/{BRANCH}" in branches(kept)
+    replace(kept, folder=other).run("bump", "--abort")
+    assert branches(kept) == ["refs/heads/main"]
+    assert git(other, "branch", "--show-current") == ""
+    assert git(other, "rev-parse", "HEAD") == git(kept.folder, "rev-parse", "main")
+    assert git(other, "status", "--porcelain") == ""
+
+
+def test_a_work_tree_that_is_gone_is_no_hindrance(kept, tmp_path):
+    bump(kept)
+    git(kept.folder, "worktree", "add", "--quiet", str(tmp_path / "other"), BRANCH)
+    shutil.rmtree(tmp_path / "other")
+    kept.run("bump", "--abort")
+    assert branches(kept) == ["refs/heads/main"]
+
+
+def test_another_clone_does_not_know_where_it_began(kept):
+    begun(kept)
+    git(kept.folder, "update-ref", "-d", f"refs/vpatch/bump/{BRANCH}")
+    refuses_abort(kept, "bump.other-clone")
 
 
 def refuses_abort(project, code):

@@ -70,7 +70,7 @@ if TYPE_CHECKING:
     "--pr",
     "pull",
     is_flag=True,
-    help="With --write, push the branch to origin and open a pull request there.",
+    help="With --write or --continue, push the branch to origin and open a pull request there.",
 )
 @click.option(
     "--repository",
@@ -129,11 +129,13 @@ def command(
     if go_on or abort:
         beside: dict[str, object] = {"--to": to, "--diff": diff, "--output": output}
         beside |= {"--clone": clone, "--github": github, "--write": write, "--branch": branch}
-        beside |= {"--prune": prune, "--pr": pull, "--repository": repository, "RECIPE": recipes}
+        beside |= {"--prune": prune, "RECIPE": recipes}
         if go_on:
             beside |= {"--abort": abort}
             _refuse_beside("--continue", beside)
-            return _continue(context, proof=not no_proof, engine=engine, as_json=as_json)
+            asked = BumpOptions(proof=not no_proof, engine=engine, pull=pull, repository=repository)
+            return _continue(context, asked, as_json=as_json)
+        beside |= {"--pr": pull, "--repository": repository}
         _refuse_beside("--abort", beside | {"--engine": engine, "--no-proof": no_proof})
         return _abort(context, as_json=as_json)
     if to is None:
@@ -196,14 +198,11 @@ def _refuse_beside(option: str, others: Mapping[str, object]) -> None:
             )
 
 
-def _continue(
-    context: Context, *, proof: bool, engine: str | None, as_json: bool
-) -> CommandResult | ExitCode:
+def _continue(context: Context, options: BumpOptions, *, as_json: bool) -> CommandResult | ExitCode:
     # These need git, and the harness of tests.
     from vpatch.commands.bump.conflict.settle import settle_bump  # noqa: PLC0415
 
-    BumpOptions(proof=proof, engine=engine).refuse_conflicts(context)
-    settled = settle_bump(context, proof=proof, engine=engine)
+    settled = settle_bump(context, options)
     if as_json:
         return _ended(settled=settled)
     print_settled(settled)
@@ -235,7 +234,7 @@ def _ended(
         recipes=[],
         idle=[],
         written=None,
-        pull=None,
+        pull=settled and settled.sent,
         settled=settled and SettledBumpOutput.model_validate(settled),
         aborted=aborted and AbortedBumpOutput.model_validate(aborted),
     )

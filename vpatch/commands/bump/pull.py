@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from vpatch.commands.bump.report import BumpReport
-    from vpatch.commands.bump.write import WrittenBump
     from vpatch.github.client import GitHub, Pull
     from vpatch.workspace.context import Context
 
@@ -58,23 +57,30 @@ class SentBump:
 
 
 @contextmanager
-def pull_place(context: Context, repository: str | None, branch: str) -> Iterator[PullPlace]:
+def pull_place(
+    context: Context, repository: str | None, branch: str, base: str | None
+) -> Iterator[PullPlace]:
     """Ask for all that a pull request needs, before anything is written.
 
+    Args:
+        context: the project.
+        repository: OWNER/NAME; by default that of origin.
+        branch: what is to be merged.
+        base: the branch that it is for; None if there is none.
+
     Raises:
-        UsageError: it is not known where to, no token is found, or no branch is checked out.
+        UsageError: it is not known where to, no token is found, or there is no base.
         GitHubError: GitHub does not show the repository.
         GitError: the remote cannot be read.
     """
     require("upstream", "--pr")
     folder = context.project.folder
     name, host = _find_repository(folder, repository)
-    base = git.current_branch(folder)
     if base is None:
         raise UsageError(
-            "no branch is checked out, so it is not known what the pull request is for",
+            "no branch was checked out, so it is not known what the pull request is for",
             where=str(folder),
-            hint="git switch main",
+            hint="git switch main before the bump, or leave out --pr and open it yourself",
             code="bump.no-base",
         )
     with ExitStack() as stack:
@@ -112,10 +118,11 @@ def intended(context: Context, branch: str) -> str | None:
     )
 
 
-def open_pull(place: PullPlace, report: BumpReport, written: WrittenBump) -> SentBump:
+def open_pull(place: PullPlace, commit: str, title: str, body: str) -> SentBump:
     """Push the branch, unless the remote has one, and open a pull request, unless there is one.
 
     Nothing of other people is written over. Whoever closed a pull request does not get another one.
+    `commit` is the last one of the branch.
 
     Raises:
         GitError: the remote refuses the branch.
@@ -128,13 +135,13 @@ def open_pull(place: PullPlace, report: BumpReport, written: WrittenBump) -> Sen
     pushed = place.tip is None
     if pushed:
         git.push_new(place.folder, place.branch)
-    other = not pushed and place.tip != written.commit
+    other = not pushed and place.tip != commit
     more = f"; {REMOTE} has another {place.branch}, which stays" if other else ""
     if pull is not None and pull.state == "open":
         return SentBump(repository, base, pull.url, f"{pull.url} is open already{more}", pushed)
-    itself, title = Fork(repository, "", base), written.subjects[0]
+    itself = Fork(repository, "", base)
     new_pull = place.github.create_pull(
-        repository, itself, place.branch, base, title, _body(report), draft=False
+        repository, itself, place.branch, base, title, body, draft=False
     )
     message = f"{new_pull.url} is a new pull request for {base}{more}"
     return SentBump(repository, base, new_pull.url, message, pushed, opened=True)
@@ -163,8 +170,12 @@ def _find_repository(folder: Path, repository: str | None) -> tuple[str, str | N
     return hosted[1], hosted[0]
 
 
-def _body(report: BumpReport) -> str:
+def body_of(report: BumpReport) -> str:
     """The report; without diffs, or cut off, if it is longer than GitHub allows."""
     whole = markdown(report)
-    short = whole if len(whole) <= _LONGEST_BODY else markdown(report, with_diffs=False)
-    return short if len(short) <= _LONGEST_BODY else short[:_LONGEST_BODY] + _CUT
+    return shortened(whole if len(whole) <= _LONGEST_BODY else markdown(report, with_diffs=False))
+
+
+def shortened(body: str) -> str:
+    """A body, cut off if it is longer than GitHub allows."""
+    return body if len(body) <= _LONGEST_BODY else body[:_LONGEST_BODY] + _CUT

@@ -100,7 +100,10 @@ def print_settled(settled: SettledBump) -> None:
     click.echo(f"branch {settled.branch}  {settled.commit[:12]}")
     for line in settled.subjects:
         _print_wrapped(line, "  ")
-    click.echo(f"next: vpatch apply --recipe {settled.recipes[0]}")
+    if settled.sent is not None:
+        _print_wrapped(settled.sent.said, "")
+    if settled.recipes:
+        click.echo(f"next: vpatch apply --recipe {settled.recipes[0]}")
 
 
 def _print_branch(written: WrittenBump) -> None:

@@ -123,19 +123,23 @@ def bump(
     if write is None or not report.recipes:
         return BumpResult(report)
     # These need git, and the harness of tests.
-    from vpatch.commands.bump.pull import open_pull, pull_place  # noqa: PLC0415
+    from vpatch.commands.bump.pull import body_of, open_pull, pull_place  # noqa: PLC0415
     from vpatch.commands.bump.write import write_bump  # noqa: PLC0415
+    from vpatch.git.origin import current_branch  # noqa: PLC0415
 
     branch = write.branch or f"vpatch/bump-{release(report.recipes[0].new)}"
     with ExitStack() as stack:
         place = None
         if write.pull:
-            place = stack.enter_context(pull_place(context, write.repository, branch))
+            base = current_branch(context.project.folder)
+            place = stack.enter_context(pull_place(context, write.repository, branch, base))
         written = write_bump(
             context, report, branch, prune=write.prune, proof=write.proof, engine=write.engine
         )
         # Nobody can use what such a pull request would bring.
-        sent = open_pull(place, report, written) if place and not written.unsettled else None
+        sent = None
+        if place is not None and not written.unsettled:
+            sent = open_pull(place, written.commit, written.subjects[0], body_of(report))
     return BumpResult(report, written, sent)
 
 

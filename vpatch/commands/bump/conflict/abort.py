@@ -5,15 +5,18 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from vpatch.commands.bump.conflict.record import OpenBump, open_bumps, ref_of
+from vpatch.commands.bump.conflict.commits import Settling
+from vpatch.commands.bump.conflict.record import ended_record, open_bumps
 from vpatch.commands.bump.repository import own_repository
 from vpatch.errors import UsageError
 from vpatch.git import branch as git
 from vpatch.git.checkout import NEW, changed_paths, current_branch
 from vpatch.git.errors import GitError
+from vpatch.git.found import other_work_tree
 from vpatch.util.plural import counted, listed
 
 if TYPE_CHECKING:
+    from vpatch.commands.bump.conflict.record import OpenBump
     from vpatch.commands.bump.repository import OwnRepository
     from vpatch.git.command import FoundRepository
     from vpatch.workspace.context import Context
@@ -41,25 +44,41 @@ def abort_bump(context: Context) -> AbortedBump:
     """
     with own_repository(context) as own:
         repo, current = own.repo, current_branch(own.repo)
-        bump = _chosen(context, open_bumps(repo), current)
+        bump = _chosen(context, own, current)
         _refuse_own_commits(repo, bump)
+        elsewhere = other_work_tree(repo, bump.branch)
+        if elsewhere is not None:
+            raise UsageError(
+                f"the branch {bump.branch} is checked out in another work tree",
+                where=str(elsewhere),
+                hint="run vpatch bump --abort there",
+                code="bump.other-work-tree",
+            )
         if current == bump.branch:
-            _go_back(own, bump)
             current = bump.base
-        record = git.object_at(repo, ref_of(bump.branch))
-        gone: dict[str, tuple[str | None, str | None]] = {
-            f"refs/heads/{bump.branch}": (bump.tip, None)
-        }
-        git.set_refs(repo, gone | ({} if record is None else {ref_of(bump.branch): (record, None)}))
+            if current is not None and other_work_tree(repo, current) is not None:
+                current = None  # git checks out a branch in one work tree
+            _go_back(own, bump, current)
+        ended = ended_record(repo, bump.branch)
+        git.set_refs(repo, {f"refs/heads/{bump.branch}": (bump.tip, None), **ended})
     return AbortedBump(bump.branch, bump.tip, current)
 
 
-def _chosen(context: Context, bumps: list[OpenBump], current: str | None) -> OpenBump:
+def _chosen(context: Context, own: OwnRepository, current: str | None) -> OpenBump:
     """The bump of the branch that is checked out, or else the only one."""
+    bumps = open_bumps(own.repo)
     here = [one for one in bumps if one.branch == current] or bumps
     if len(here) == 1:
         return here[0]
     where = str(context.project.folder)
+    if not here and current is not None and Settling(context, own).recipes:
+        raise UsageError(
+            f"it is not known where the bump on {current} began: another clone made this branch",
+            where=where,
+            hint="check out the branch that you want, and remove this one: "
+            f"git branch -D {current}",
+            code="bump.other-clone",
+        )
     if not here:
         raise UsageError(
             "no bump of this repository waits for a person",
@@ -88,14 +107,15 @@ def _refuse_own_commits(repo: FoundRepository, bump: OpenBump) -> None:
     )
 
 
-def _go_back(own: OwnRepository, bump: OpenBump) -> None:
+def _go_back(own: OwnRepository, bump: OpenBump, base: str | None) -> None:
     """Check out what was there before, with the files as they were.
+
+    `base` is its branch; None checks out its commit.
 
     Raises:
         UsageError: a file was changed, or the old branch moved on.
     """
     repo = own.repo
-    base = bump.base
     if base is not None and git.object_at(repo, f"refs/heads/{base}") != bump.parent:
         raise UsageError(
             f"the branch {base} is not where it was when the bump began",

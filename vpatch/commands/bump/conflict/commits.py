@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from vpatch.checkout.lockfile import read_lock
-from vpatch.commands.bump.conflict.record import ref_of
+from vpatch.commands.bump.conflict.record import ended_record
 from vpatch.commands.bump.lock_text import lock_text
 from vpatch.commands.bump.recipe_edit import read_recipe_text, renamed_recipe, settled_recipe
 from vpatch.errors import UsageError
@@ -156,10 +156,11 @@ class Settling:
                     request = Request(recipe=one.name, patches=chosen, security=lock.security)
                     yield path, lock_text(changed, request, _TREE)
 
-    def write(self, branch: str, commits: Sequence[NewCommit]) -> str:
+    def write(self, branch: str, commits: Sequence[NewCommit], *, end: bool) -> str:
         """Write the files, and commit them to the branch that is checked out; its last commit.
 
-        The branch comes last. Until then the command can run again.
+        The branch comes last. Until then the command can run again. With `end`, the record of the
+        bump goes with it.
 
         Raises:
             UnavailableError: it cannot be written.
@@ -176,11 +177,11 @@ class Settling:
             if one.path.read_bytes() != one.text:
                 replace_file(one.path, one.text.decode())
         git.add_to_index(repo, sorted(files))
-        if not commits:
-            return parent
-        tip = git.write_commits(repo, parent, commits, self._own.who, datetime.now(UTC))
-        ref = ref_of(branch)
-        record = git.object_at(repo, ref)
-        ended = {} if record is None else {ref: (record, None)}
-        git.set_refs(repo, {f"refs/heads/{branch}": (parent, tip), **ended})
+        refs: dict[str, tuple[str | None, str | None]] = ended_record(repo, branch) if end else {}
+        tip = parent
+        if commits:
+            tip = git.write_commits(repo, parent, commits, self._own.who, datetime.now(UTC))
+            refs[f"refs/heads/{branch}"] = (parent, tip)
+        if refs:
+            git.set_refs(repo, refs)
         return tip

@@ -68,6 +68,13 @@ def begin_bump(
     return tip
 
 
+def ended_record(repo: FoundRepository, branch: str) -> dict[str, tuple[str | None, str | None]]:
+    """What `set_refs` takes to remove the record of a branch; empty where there is none."""
+    ref = ref_of(branch)
+    record = git.object_at(repo, ref)
+    return {} if record is None else {ref: (record, None)}
+
+
 def open_bumps(repo: FoundRepository) -> list[OpenBump]:
     """The bumps on record whose branch is there.
 
