@@ -142,6 +142,20 @@ def test_an_edit_that_becomes_another_keeps_its_comment(both):
     assert "launch([config])" in made(both, "both")[ENGINE]
 
 
+def test_an_edit_that_is_by_meaning_now_does_not_say_as_text(empty):
+    patch = (
+        "# Ours.\n# As text: 9 statements become 1.\n"
+        f"- text: {{find: 'mode=\"fast\"', replace: 'mode=\"slow\"'}}\n  files: {ENGINE}\n"
+    )
+    empty.patch("both", patch)
+    opened(empty, "both")
+    change(empty, ENGINE, 'launch(config, mode="slow")', "launch([config])")
+    empty.run("refresh")
+    text = yaml(empty)
+    assert "  # Ours.\n  - find: launch(" in text
+    assert "As text" not in text
+
+
 def test_new_files_come_and_change_and_go(both):
     (tree(both) / "vllm" / "slow.py").write_text("SLOW = 1\n")
     both.run("refresh")

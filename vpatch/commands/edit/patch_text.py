@@ -11,7 +11,7 @@ from ruamel.yaml import YAML
 from ruamel.yaml.comments import CommentedMap, CommentedSeq
 from ruamel.yaml.error import YAMLError
 
-from vpatch.commands.importing.patch_yaml import edits_yaml
+from vpatch.commands.importing.patch_yaml import AS_TEXT, edits_yaml
 from vpatch.errors import UsageError
 
 if TYPE_CHECKING:
@@ -87,7 +87,7 @@ def with_list(text: str, location: Location, edits: Sequence[ListedEdit], where:
         if one.origin is None:
             item = items[one.instead_of or 0]
             if one.instead_of is not None:
-                new += lines[item.top : item.first]
+                new += _true_comments(lines[item.top : item.first], one)
             notes = {} if one.note is None else {0: one.note}
             new += edits_yaml([one.declared], notes, item.column).splitlines(keepends=True)
             continue
@@ -111,6 +111,16 @@ def with_list(text: str, location: Location, edits: Sequence[ListedEdit], where:
     if read_or_none(changed) != wanted:
         raise _not_lines(where)
     return changed
+
+
+def _true_comments(lines: Sequence[str], new: ListedEdit) -> list[str]:
+    """The comments above an edit that another one takes the place of.
+
+    Why the old one is by text is not true of an edit by meaning, or the new one has a reason.
+    """
+    if new.note is None and "text" in new.declared:
+        return list(lines)
+    return [line for line in lines if not line.lstrip().startswith(f"# {AS_TEXT}")]
 
 
 def read_or_none(text: str) -> Any:

@@ -115,8 +115,8 @@ class PatchSearch:
         raise VpatchError(
             f"no edits that were tried hold for {self.patch.id}: {reasons}",
             where=str(self.folder),
-            hint="if `effect` tells another cure now, change it in patch.yaml, and run the command "
-            "again; the work tree stays as it is",
+            hint="correct the code there, or change `effect` in patch.yaml if the cure is another "
+            "one now; then run the command again",
             code="edit.not-provable",
         )
 
