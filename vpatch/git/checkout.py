@@ -74,18 +74,22 @@ def create_checkout(folder: Path, base: Path, commit: str, ignored: Sequence[str
     run(folder, "update-ref", f"refs/heads/{BASE_BRANCH}", commit)
 
 
-def add_commits(repo: Path, base: str, commits: Sequence[NewCommit]) -> list[str]:
-    """Put a commit each on top of `base`, and the last one on the branch `vpatch`.
+def add_commits(
+    repo: Path, base: str, commits: Sequence[NewCommit], ref: str = f"refs/heads/{PATCHED_BRANCH}"
+) -> list[str]:
+    """Put a commit each on top of `base`, and the last one on a ref: the branch `vpatch`.
 
     Returns the commits' ids, which depend on the arguments alone.
     """
     if not commits:
-        run(repo, "update-ref", f"refs/heads/{PATCHED_BRANCH}", base)
+        run(repo, "update-ref", ref, base)
         return []
-    stream = commit_stream(repo, f"refs/heads/{PATCHED_BRANCH}", base, commits, base_identity())
+    stream = commit_stream(repo, ref, base, commits, base_identity())
     marks = repo / ".git" / "vpatch-marks"
     # One pack is written in half the time of as many files as there are objects, and is synced.
     options = ["-c", "fastimport.unpackLimit=0", "fast-import", "--quiet", "--done"]
+    # The ref may have had other commits.
+    options.append("--force")
     run(repo, *options, f"--export-marks={marks.absolute()}", stdin=stream)
     ids = dict(line.split(" ") for line in marks.read_text(encoding="ascii").splitlines())
     marks.unlink()
@@ -151,6 +155,11 @@ def keep_in_work_tree(repo: Path, commit: str) -> None:
     """
     run(repo, "update-ref", "refs/vpatch/patched", "HEAD")
     run(repo, "update-ref", "HEAD", commit)
+
+
+def put_head_at(repo: Path, commit: str) -> None:
+    """Put what is checked out at a commit. The files of the work tree stay as they are."""
+    run(repo, "reset", "--quiet", "--mixed", commit)
 
 
 def current_branch(repo: Repository) -> str | None:

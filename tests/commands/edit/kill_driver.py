@@ -1,8 +1,8 @@
 """Kill `vpatch refresh` before a change of the disk, for each place.
 
 Called as `kill_driver PROJECT ARGS...`, in a process of its own: it forks. After each kill
-the patch must be exactly the old or the new one, and the work tree is there where it is the old
-one. Then the command runs to its end, and must leave the new one.
+each patch must be exactly the old or the new one, and the work tree is there where all are the old
+ones. Then the command runs to its end, and must leave the new ones.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _ON_PATHS = {"open": 0, "os.mkdir": 0, "os.rename": 1, "os.link": 1, "os.remove"
 
 
 def killed(project, *args):
-    """Run this in a process; return how often a kill left the old patch, and the new one."""
+    """Run this in a process; return how often a kill left the old, the new, and some of both."""
     driver = [sys.executable, "-m", "tests.commands.edit.kill_driver", project.folder]
     run = subprocess.run(
         [*map(str, driver), *args],
@@ -53,7 +53,8 @@ def main(project, *args):
 
     root = Path(project)
     saved, log = root.parent / "saved", str(root.parent / "log")
-    patches, work = root / "patches", root / ".vpatch" / f"edit-{args[-1]}"
+    patches, work = root / "patches", root / ".vpatch" / "-".join(["edit", *args[1:]])
+    ids = args[1:] or sorted(path.name for path in patches.iterdir())
     shutil.copytree(root, saved, symlinks=True)
 
     def reset():
@@ -62,30 +63,32 @@ def main(project, *args):
         shutil.copytree(saved, root, symlinks=True)
         os.chdir(root)
 
-    def of_patch():
-        return snapshot(patches / args[-1])
+    def of_patches():
+        return [snapshot(patches / name) for name in ids]
 
     reset()
-    old = of_patch()
+    old = of_patches()
     assert forked(args, is_change, log) == 0, Path(log).read_text()
-    new = of_patch()
+    new = of_patches()
     names = sorted(path.name for path in patches.iterdir())
     assert old != new
     assert not work.exists()
-    seen = {"old": 0, "new": 0}
+    seen = {"old": 0, "new": 0, "both": 0}
     for step in kills_of(log):
         reset()
         status = forked(args, is_change, log, kill_at=step)
         output = Path(log).read_text()
         assert os.WIFSIGNALED(status), f"step {step}: {output}"
-        state = of_patch()
-        assert state in (old, new), f"step {step}: {output}"
-        seen["old" if state == old else "new"] += 1
+        state = of_patches()
+        assert all(one in pair for one, *pair in zip(state, old, new, strict=True)), (
+            f"step {step}: {output}"
+        )
+        seen["old" if state == old else "new" if state == new else "both"] += 1
         if state == old:
             assert 'mode="slower"' in (work / "vllm" / "engine.py").read_text(), step
         if work.exists():
             assert forked(args, is_change, log) == 0, f"step {step}: {Path(log).read_text()}"
-        assert of_patch() == new, step
+        assert of_patches() == new, step
         assert not work.exists(), step
         left = {path.name for path in patches.iterdir()} - {*names}
         assert all(name.startswith(".") for name in left), left

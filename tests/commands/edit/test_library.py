@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.commands.edit.library_changes import CHANGES
+from benchmarks.edit_changes import CHANGES
 from vpatch.commands.edit.refresh import refresh_patch
 from vpatch.commands.edit.refresh_result import RefreshRequest
 from vpatch.commands.edit.series import planned_series, selected

@@ -17,6 +17,7 @@ from vpatch.library.patch import DECLARATION
 from vpatch.util.plural import listed
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Mapping
     from pathlib import Path
 
     from vpatch.changes.change import SourceChange
@@ -70,6 +71,12 @@ def change_of(folder: Path, record: EditRecord, series: Series) -> SourceChange:
             code="edit.nothing-left",
         )
     (change,) = from_checkout(folder, record.below, Stack(series.tree_below))
+    refuse_markers(folder, change)
+    return change
+
+
+def refuse_markers(folder: Path, change: SourceChange) -> None:
+    """Refuse conflict markers in a work tree."""
     places = [
         place
         for file in change.files
@@ -83,7 +90,6 @@ def change_of(folder: Path, record: EditRecord, series: Series) -> SourceChange:
             "command again",
             code="edit.conflict-markers",
         )
-    return change
 
 
 def location_at(patch: Patch, series: Series) -> Location:
@@ -112,15 +118,25 @@ def location_at(patch: Patch, series: Series) -> Location:
     )
 
 
+def files_at(folder: Path, commit: str) -> Callable[[Collection[str]], Mapping[str, bytes | None]]:
+    """Read files of a commit of a checkout."""
+
+    def read(paths: Collection[str]) -> Mapping[str, bytes | None]:
+        with opened_checkout(folder) as repo:
+            return {path: content_at(repo, commit, path) for path in paths}
+
+    return read
+
+
 def refuse_changed_patch(
-    folder: Path, record: EditRecord, patch: Patch, outcome: Outcome | int
+    patch: Patch,
+    outcome: Outcome | int,
+    begun: Callable[[Collection[str]], Mapping[str, bytes | None]],
 ) -> None:
     """Refuse a patch whose edits somebody changed since: the work tree would undo that."""
     if isinstance(outcome, Outcome):
-        paths = set(outcome.view.files)
-        with opened_checkout(folder) as repo:
-            was = {path: content_at(repo, record.patched, path) for path in paths}
-        if all(outcome.view.read(path) == content for path, content in was.items()):
+        files = begun(set(outcome.view.files))
+        if all(outcome.view.read(path) == content for path, content in files.items()):
             return
     raise changed_patch_error(patch)
 

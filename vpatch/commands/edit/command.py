@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING
 
 import click
 
+from vpatch.commands.edit.absorb.checkout import OpenedSeries, open_series
 from vpatch.commands.edit.record import CARRIED_DIFF
 from vpatch.commands.edit.work_tree import OpenedEdit, abort_edit, open_edit
 from vpatch.console.completion import PATCH_ID, RECIPE_NAME, RELEASE
 from vpatch.console.options import json_option, library_options
 from vpatch.console.result import CommandResult
-from vpatch.errors import ExitCode, MissingOptionError, UnusedOptionError
+from vpatch.errors import ExitCode, UnusedOptionError
 from vpatch.util.plural import counted, listed
 
 if TYPE_CHECKING:
@@ -60,6 +61,9 @@ def command(
     in the work tree, as if you had added it with git. Edit the files, and run `vpatch refresh
     PATCH`: the patch then says what the work tree says.
 
+    Without PATCH, all patches of the recipe are there, a commit each. `vpatch refresh` then puts
+    each change into the patch that it belongs to.
+
     If PATCH does not fit the vLLM of --vllm, its change on an earlier release is laid in, with
     conflict markers where that is not clear. `vpatch refresh PATCH` then adds a variant for it.
     """
@@ -72,12 +76,16 @@ def command(
         name, folder = abort_edit(context, patch_id, checkout)
         if as_json:
             return CommandResult(_output(name, folder))
-        click.echo(f"{folder} is removed; {name} stays as it is")
+        stays = "the patches stay as they are" if name is None else f"{name} stays as it is"
+        click.echo(f"{folder} is removed; {stays}")
         return ExitCode.CLEAN
     if patch_id is None:
-        raise MissingOptionError(
-            "no patch is named", hint="give its id: vpatch list shows which there are"
-        )
+        series = open_series(context, vllm, recipe, checkout)
+        if as_json:
+            return CommandResult(_series_output(series))
+        for line in _lines_of_series(series):
+            click.echo(line)
+        return ExitCode.CLEAN
     opened = open_edit(context, patch_id, vllm, recipe, checkout)
     if as_json:
         return CommandResult(_output(patch_id, opened.folder, opened))
@@ -86,7 +94,33 @@ def command(
     return ExitCode.CLEAN
 
 
-def _output(name: str, folder: Path, opened: OpenedEdit | None = None) -> EditOutput:
+def _series_output(opened: OpenedSeries) -> EditOutput:
+    from vpatch.commands.edit.output import EditOutput  # noqa: PLC0415 - models load slowly
+
+    return EditOutput(
+        id=None,
+        folder=opened.folder,
+        outcome=opened.outcome,
+        version=opened.record.source.version,
+        files=list(opened.files),
+        earlier=list(opened.needed),
+        later=[],
+        carried=None,
+    )
+
+
+def _lines_of_series(opened: OpenedSeries) -> Iterator[str]:
+    record, shown = opened.record, shlex.quote(str(opened.folder))
+    release = f"{record.source.tree} {record.source.version or record.source.origin}"
+    if opened.outcome == "unchanged":
+        yield f"{opened.folder} is there already, for a series on {release}; nothing was written"
+    else:
+        yield f"{opened.folder}  {counted(len(opened.needed), 'commit')} on {release}"
+        yield f"  of {listed(list(opened.needed), _SHOWN)}"
+    yield f"next: edit files in {shown}, then run vpatch refresh"
+
+
+def _output(name: str | None, folder: Path, opened: OpenedEdit | None = None) -> EditOutput:
     from vpatch.commands.edit.output import (  # noqa: PLC0415 - models load slowly
         CarriedPatchOutput,
         ConflictPlaceOutput,

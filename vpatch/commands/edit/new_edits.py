@@ -21,6 +21,10 @@ if TYPE_CHECKING:
     from vpatch.deriving.candidate import Declared
 
 _MOST_TWEAKS = 1500
+# What says where an edit is, what narrows that, and what it makes.
+_PLACES = frozenset(["find", "after", "before", "at-start-of", "at-end-of", "beside", "delete"])
+_SCOPES = frozenset(["within", "files", "where", "unless", "expect", "having"])
+_MAKES = frozenset(["insert", "rewrite", "add-keyword", "set-value", "replace-body", "add-import"])
 
 
 @dataclass(frozen=True)
@@ -161,7 +165,52 @@ def _derived(
                     continue
                 if _useless(bench, edits, after):
                     continue
-                yield FoldedEdits(tuple(edits), beside, one.texts, reasons)
+                near = _kept_near(bench, edits, beside, before)
+                used = json.dumps(_declared(near))
+                files = {n: c for n, c in beside.items() if n in one.files or f'"{n}"' in used}
+                yield FoldedEdits(tuple(near), files, one.texts, reasons)
+
+
+def _kept_near(
+    bench: Workbench,
+    edits: Sequence[ListedEdit],
+    files: Mapping[str, bytes],
+    before: Sequence[Declared],
+) -> Sequence[ListedEdit]:
+    """The edits, where those that take an old one's place say as much as they can as it did."""
+    for number, one in enumerate(edits):
+        if one.instead_of is None:
+            continue
+        for declared in _between(before[one.instead_of], one.declared):
+            other = ListedEdit(declared, one.instead_of, note=one.note)
+            tried = [*edits[:number], other, *edits[number + 1 :]]
+            after = bench.run(_declared(tried), files)
+            if isinstance(after, int) or bench.differing(after.view):
+                continue
+            if not _useless(bench, tried, after):
+                edits = tried
+                break
+    return edits
+
+
+def _between(old: Declared, new: Declared) -> Iterator[Declared]:
+    """Edits that take from a new one its place alone, and then more of it."""
+    for taken in (_PLACES, _PLACES | _SCOPES, _PLACES | _MAKES):
+        rest = {key: value for key, value in old.items() if key not in taken}
+        if rest:
+            yield _in_order(old, {**rest, **{k: v for k, v in new.items() if k in taken}})
+
+
+def _in_order(old: Declared, edit: Declared) -> Declared:
+    """An edit with its keys in the order of an old one. New ones are where others went."""
+    fresh = [key for key in edit if key not in old]
+    ordered: list[str] = []
+    for key in old:
+        if key in edit:
+            ordered.append(key)
+        elif fresh:
+            ordered.append(fresh.pop(0))
+    return {key: edit[key] for key in [*ordered, *fresh]}
 
 
 def _placed(

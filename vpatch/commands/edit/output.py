@@ -39,7 +39,8 @@ class CarriedPatchOutput(OutputModel):
 class EditOutput(OutputModel):
     """The result of `vpatch edit`."""
 
-    id: str
+    id: str | None
+    """The patch; null where a whole series is edited."""
     folder: Path
     outcome: Literal["created", "unchanged", "aborted"]
     version: str | None
@@ -47,7 +48,7 @@ class EditOutput(OutputModel):
     files: list[str]
     """The files that the patch changes; empty unless the checkout is new."""
     earlier: list[str]
-    """The patches below it in the checkout."""
+    """The patches below it in the checkout; of a series, those that have a commit there."""
     later: list[str]
     """The patches of the series that are not in the checkout."""
     carried: CarriedPatchOutput | None
@@ -65,11 +66,45 @@ class StateChangeOutput(OutputModel):
     """A sentence for people, about the state after."""
 
 
-class RefreshOutput(OutputModel):
-    """The result of `vpatch refresh`."""
+class RemainingHunkOutput(OutputModel):
+    """A change of the work tree that no patch got."""
+
+    where: str
+    """The file and the line."""
+    reason: str
+    """A sentence for people."""
+
+
+class AbsorbedPatchOutput(OutputModel):
+    """A patch of a series that got changes."""
 
     id: str
     folder: Path
+    written: bool
+    """False if the patch says this already."""
+    hunks: list[str]
+    """The file and the line of each change that it got."""
+    diff: str
+    """What changes in patch.yaml and in the files beside it."""
+    same: int
+    """How many edits stay word for word."""
+    total: int
+    """How many edits there were."""
+    by_text: list[str]
+    """Sentences for people: places that go by text, and why."""
+    examples: list[str]
+    """Sentences for people: examples that do not hold as they were."""
+    releases: list[StateChangeOutput]
+    """The patch, on other releases."""
+
+
+class RefreshOutput(OutputModel):
+    """The result of `vpatch refresh`."""
+
+    id: str | None
+    """The patch; null where a whole series was edited."""
+    folder: Path
+    """Where the patch lies; of a series, the folder of the edit."""
     version: str
     """The release that the patch was edited on."""
     written: bool
@@ -94,3 +129,7 @@ class RefreshOutput(OutputModel):
     """The folder of the edit, where it stays."""
     kept_for: list[str]
     """Sentences for people: what of the work tree is in no patch."""
+    absorbed: list[AbsorbedPatchOutput]
+    """The patches of a series that got changes; empty where one patch was edited."""
+    remaining: list[RemainingHunkOutput]
+    """The changes of a series that no patch got."""

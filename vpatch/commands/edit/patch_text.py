@@ -203,7 +203,31 @@ def _changed_lines(lines: list[str], before: Declared, after: Declared, column: 
     for tried in _ways(lines, before, after):
         if _one_edit(tried) == after:
             return tried
+    by_keys = _by_keys(lines, before, after, column)
+    if _one_edit(by_keys) == after:
+        return by_keys
     return edits_yaml([after], {}, column).splitlines(keepends=True)
+
+
+def _by_keys(lines: list[str], before: Declared, after: Declared, column: int) -> list[str]:
+    """The lines of the keys that stay, and new ones for the others."""
+    document = YAML(typ="rt", pure=True).load("".join(lines))
+    starts = [document[0].lc.key(key)[0] for key in document[0]]
+    if len({*starts}) < len(starts):
+        return lines
+    spans = dict(zip(document[0], zip(starts, [*starts[1:], len(lines)], strict=True), strict=True))
+    pad = " " * (column + 2)
+    changed = list(lines[: starts[0]])
+    for number, (key, value) in enumerate(after.items()):
+        if key in before and before[key] == value:
+            own = lines[slice(*spans[key])]
+        else:
+            own = edits_yaml([{key: value}], {}, column).splitlines(keepends=True)
+        head = own[0][column + 2 :]
+        changed += [(f"{' ' * column}- " if number == 0 else pad) + head, *own[1:]]
+        if changed[-1][-1:] != "\n":
+            changed[-1] += "\n"
+    return changed
 
 
 def _one_edit(lines: Sequence[str]) -> Any:

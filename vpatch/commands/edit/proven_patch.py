@@ -37,11 +37,11 @@ from vpatch.source.spec import PypiSpec
 from vpatch.util.scratch import scratch_folder
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from vpatch.changes.change import SourceChange
-    from vpatch.commands.edit.record import CarriedRecord, EditRecord
+    from vpatch.commands.edit.record import CarriedRecord
     from vpatch.commands.edit.series import Series
     from vpatch.deriving.candidate import Declared
     from vpatch.library.patch import Patch
@@ -53,12 +53,14 @@ if TYPE_CHECKING:
 class PatchSearch:
     """Looks for the patch that gives a work tree. `releases` are those that must stay as they are.
 
-    `folder` is the checkout, `staging` is where changed patches are written.
+    `folder` is the checkout, `staging` is where changed patches are written. `begun` reads files as
+    the patch left them when the edit began. `carried` is where a patch that does not fit is from.
     """
 
     context: Context
     folder: Path
-    record: EditRecord
+    begun: Callable[[Collection[str]], Mapping[str, bytes | None]]
+    carried: CarriedRecord | None
     patch: Patch
     series: Series
     change: SourceChange
@@ -81,7 +83,7 @@ class PatchSearch:
         """
         wanted = {file.path: file.after for file in self.change.files}
         decision, below = self.series.decision, self.series.tree_below
-        carried = self.record.carried
+        carried = self.carried
         if decision.state is State.NEEDED:
             if {path: one.after for path, one in decision.changes.items()} == wanted:
                 # A run that was killed may have written it.
@@ -96,7 +98,7 @@ class PatchSearch:
                 location = location_at(self.patch, self.series)
                 edits = edits_at(self._text, location)
                 outcome = bench.run(edits, beside)
-                refuse_changed_patch(self.folder, self.record, self.patch, outcome)
+                refuse_changed_patch(self.patch, outcome, self.begun)
                 writer = self._writer(
                     lambda folded: with_list(self._text, location, folded.edits, self._where),
                     bench,

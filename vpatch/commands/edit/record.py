@@ -8,6 +8,11 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from vpatch.checkout.lockfile import LockedPin
+from vpatch.commands.edit.absorb.record import (
+    SERIES_FOLDER,
+    place_of_series,
+    read_series_record,
+)
 from vpatch.errors import UsageError, VpatchError
 from vpatch.util.untrusted import LARGEST_BESIDE, read_file
 from vpatch.util.validation import first_of
@@ -95,7 +100,7 @@ def place_of(context: Context, patch_id: str) -> Path:
 
 
 def find_edit(context: Context, patch_id: str | None, checkout: Path | None) -> Path:
-    """The folder in which a patch is edited: that of `patch_id`, or the only one.
+    """The folder in which a patch or a series is edited: that of `patch_id`, or the only one.
 
     Raises:
         UsageError: there is none, or there are several.
@@ -105,8 +110,12 @@ def find_edit(context: Context, patch_id: str | None, checkout: Path | None) -> 
     elif patch_id is not None:
         folders = [place_of(context, patch_id)]
     else:
-        folders = sorted(context.checkouts.glob(f"{_PREFIX}*"))
-    folders = [folder for folder in folders if read_record(folder) is not None]
+        folders = [place_of_series(context), *sorted(context.checkouts.glob(f"{_PREFIX}*"))]
+    folders = [
+        folder
+        for folder in folders
+        if read_series_record(folder) is not None or read_record(folder) is not None
+    ]
     if len(folders) == 1:
         return folders[0]
     which = f"the patch {patch_id!r}" if patch_id else "a patch"
@@ -117,7 +126,12 @@ def find_edit(context: Context, patch_id: str | None, checkout: Path | None) -> 
             hint=f"run vpatch edit {patch_id or 'ID'} first",
             code="edit.not-begun",
         )
-    names = ", ".join(folder.name.removeprefix(_PREFIX) for folder in folders)
+    names = [
+        "a series" if folder.name == SERIES_FOLDER else folder.name.removeprefix(_PREFIX)
+        for folder in folders
+    ]
     raise UsageError(
-        f"several patches are edited: {names}", hint="name one of them", code="edit.several"
+        f"several patches are edited: {', '.join(names)}",
+        hint="name one of them, or the folder of the series with --checkout",
+        code="edit.several",
     )

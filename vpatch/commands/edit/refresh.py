@@ -6,20 +6,21 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from vpatch.changes.time_limit import limited_time
-from vpatch.commands.edit.changed_patch import ChangedPatch, beside_of, with_examples
-from vpatch.commands.edit.checks import change_of, series_of_record
+from vpatch.commands.edit.changed_patch import ChangedPatch, with_examples
+from vpatch.commands.edit.checks import change_of, files_at, series_of_record
 from vpatch.commands.edit.proven_patch import PatchSearch
 from vpatch.commands.edit.record import find_edit, read_record
-from vpatch.commands.edit.refresh_result import RefreshedPatch, RefreshRequest
+from vpatch.commands.edit.results import (
+    result_of,
+    states_elsewhere,
+    states_in_series,
+    unchanged,
+)
 from vpatch.commands.edit.series import refuse_foreign, required_series
-from vpatch.commands.edit.states import StateChange, releases_asked, states_on
 from vpatch.commands.edit.work_tree import remove_checkout
 from vpatch.errors import UsageError
-from vpatch.library.patch import DECLARATION
-from vpatch.planning.plan import plan
 from vpatch.util.directories import replace_dir
 from vpatch.util.scratch import staging_folder
-from vpatch.util.unified_diff import unified_diff
 from vpatch.workspace.checkout import spec_of_pin
 
 if TYPE_CHECKING:
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 
     from vpatch.changes.change import SourceChange
     from vpatch.commands.edit.record import EditRecord
+    from vpatch.commands.edit.refresh_result import RefreshedPatch, RefreshRequest
     from vpatch.commands.edit.series import Series
     from vpatch.deriving.candidate import Declared
     from vpatch.library.patch import Patch
@@ -80,7 +82,8 @@ class _Refresh:
             search = PatchSearch(
                 self.context,
                 self.folder,
-                self.record,
+                files_at(self.folder, self.record.patched),
+                self.record.carried,
                 self.patch,
                 series,
                 change,
@@ -89,84 +92,25 @@ class _Refresh:
             )
             candidate, begun = search.changed_patch()
             if candidate is None:
-                return self._end(change, self._unchanged(len(begun)))
-            candidate = with_examples(candidate)
-            states = self._states(series, candidate.patch)
-            result = self._result(candidate, begun, *states)
+                return self._end(change, unchanged(self.patch, self.tree, len(begun)))
+            result = self._result(with_examples(candidate), begun, series)
             was_trusted = self.context.trust.state(self.patch.folder) == "trusted"
             replace_dir(staging / self.patch.id, self.patch.folder, staging / "before")
         if was_trusted:
             self.context.trust_own(self.patch.folder)
         return self._end(change, result)
 
-    def _states(
-        self, series: Series, new: Patch
-    ) -> tuple[tuple[StateChange, ...], tuple[StateChange, ...]]:
-        """The states of the series on its release, and of the patch on others."""
-        version = self.tree.pin.version or self.tree.pin.label
-        patches = [*series.earlier, new, *series.later]
-        answers = self.context.answers
-        after = plan(patches, self.tree, answers=answers, shapes=False).decisions
-        before = {one.patch.id: one.state for one in series.plan.decisions}
-        in_series = tuple(
-            StateChange(one.patch.id, version, before[one.patch.id], one.state, one.reason)
-            for one in after
-        )
-        name = self.tree.pin.tree
-        asked = releases_asked(self.context, self.request.releases, name, self.tree.pin.version)
-        old = required_series(self.context, self.patch)
-        return in_series, tuple(states_on(self.context, old, new, name, asked))
-
-    def _unchanged(self, total: int) -> RefreshedPatch:
-        version = self.tree.pin.version or self.tree.pin.label
-        return RefreshedPatch(
-            self.patch.id,
-            self.patch.folder,
-            version,
-            written=False,
-            variant=None,
-            diff=(),
-            same=total,
-            total=total,
-            by_text=(),
-            examples=(),
-            series=(),
-            releases=(),
-            checkout=None,
-            kept_for=(),
-        )
-
     def _result(
-        self,
-        candidate: ChangedPatch,
-        begun: Sequence[Declared],
-        series: tuple[StateChange, ...],
-        releases: tuple[StateChange, ...],
+        self, candidate: ChangedPatch, begun: Sequence[Declared], series: Series
     ) -> RefreshedPatch:
-        before = (self.patch.folder / DECLARATION).read_bytes()
-        diff = list(unified_diff(DECLARATION, before, candidate.text.encode()))
-        beside = beside_of(self.patch.folder)
-        for name, content in candidate.folded.files.items():
-            if beside.get(name) != content:
-                diff += unified_diff(name, beside.get(name), content)
-        for name in candidate.removed:
-            diff.append(f"removed {name}: no edit uses it any more\n".encode())
-        same = sum(
-            one.origin is not None and one.declared == begun[one.origin]
-            for one in candidate.folded.edits
-        )
-        known = {one.name for one in self.patch.variants}
-        new = [one.name for one in candidate.patch.variants if one.name not in known]
+        patches = [*series.earlier, candidate.patch, *series.later]
+        old = required_series(self.context, self.patch)
         return replace(
-            self._unchanged(len(begun)),
-            variant=new[-1] if self.record.carried and new else None,
-            written=True,
-            diff=tuple(diff),
-            same=same,
-            by_text=candidate.folded.by_text,
-            examples=candidate.examples,
-            series=series,
-            releases=releases,
+            result_of(self.patch, candidate, begun, self.tree, carried=bool(self.record.carried)),
+            series=states_in_series(self.context, series.plan, patches, self.tree),
+            releases=states_elsewhere(
+                self.context, old, [*old[:-1], candidate.patch], self.tree, self.request.releases
+            ),
         )
 
     def _end(self, change: SourceChange, result: RefreshedPatch) -> RefreshedPatch:

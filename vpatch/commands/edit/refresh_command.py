@@ -8,6 +8,9 @@ from typing import TYPE_CHECKING
 
 import click
 
+from vpatch.commands.edit.absorb.absorb import absorb
+from vpatch.commands.edit.absorb.record import read_series_record
+from vpatch.commands.edit.record import find_edit
 from vpatch.commands.edit.refresh import refresh_patch
 from vpatch.commands.edit.refresh_result import RefreshedPatch, RefreshRequest
 from vpatch.console.completion import PATCH_ID
@@ -16,12 +19,17 @@ from vpatch.console.output import echo_code, style
 from vpatch.console.result import CommandResult
 from vpatch.errors import ExitCode
 from vpatch.library.shapes import SHAPES
+from vpatch.util.plural import listed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from vpatch.commands.edit.absorb.result import AbsorbedSeries
+    from vpatch.commands.edit.output import RefreshOutput
     from vpatch.commands.edit.states import StateChange
     from vpatch.workspace.context import Context
+
+_SHOWN = 6
 
 
 @click.command("refresh")
@@ -52,19 +60,89 @@ def command(
     Edits of the patch that still give their part of the change stay word for word, with their
     comments. Others change, or become new ones. vpatch applies the patch twice, and writes it if
     it gives the bytes of the work tree. Then it removes the checkout.
+
+    Without PATCH, where `vpatch edit` opened a series: each change goes to the one patch that wrote
+    its lines, or that changes its definition. The others stay in the work tree, and are listed.
     """
-    result = refresh_patch(context, RefreshRequest(patch_id, checkout, releases))
+    request = RefreshRequest(patch_id, checkout, releases)
+    folder = find_edit(context, patch_id, checkout)
+    series = None if patch_id is not None else read_series_record(folder)
+    if series is not None:
+        absorbed = absorb(context, folder, series, releases)
+        code = ExitCode.FINDINGS if absorbed.needs_a_person else ExitCode.CLEAN
+        if as_json:
+            return CommandResult(_series_output(absorbed), code)
+        for line in _lines_of_series(absorbed):
+            click.echo(line)
+        return code
+    result = refresh_patch(context, request)
     code = ExitCode.FINDINGS if result.needs_a_person else ExitCode.CLEAN
     if as_json:
         from vpatch.commands.edit.output import RefreshOutput  # noqa: PLC0415 - models load slowly
 
-        shown = {**vars(result), "diff": b"".join(result.diff).decode(errors="replace")}
+        shown = {**vars(result), "diff": _text(result)}
         return CommandResult(RefreshOutput.model_validate(shown), code)
     if result.diff:
         echo_code(b"".join(result.diff))
     for line in _lines(result):
         click.echo(line)
     return code
+
+
+def _text(result: RefreshedPatch) -> str:
+    return b"".join(result.diff).decode(errors="replace")
+
+
+def _series_output(series: AbsorbedSeries) -> RefreshOutput:
+    from vpatch.commands.edit.output import (  # noqa: PLC0415 - models load slowly
+        AbsorbedPatchOutput,
+        RefreshOutput,
+    )
+
+    results = [one.result for one in series.patches]
+    own = AbsorbedPatchOutput.model_fields.keys() - {"hunks", "diff"}
+    absorbed = [
+        {name: vars(one.result)[name] for name in own}
+        | {"hunks": [hunk.where for hunk in one.hunks], "diff": _text(one.result)}
+        for one in series.patches
+    ]
+    shown = {
+        "id": None,
+        "folder": series.folder,
+        "version": series.version,
+        "written": any(one.written for one in results),
+        "variant": None,
+        "diff": "".join(_text(one) for one in results),
+        "same": sum(one.same for one in results),
+        "total": sum(one.total for one in results),
+        "by_text": [reason for one in results for reason in one.by_text],
+        "examples": [note for one in results for note in one.examples],
+        "series": series.series,
+        "releases": [state for one in results for state in one.releases],
+        "checkout": series.checkout,
+        "kept_for": series.kept_for,
+        "absorbed": absorbed,
+        "remaining": series.remaining,
+    }
+    return RefreshOutput.model_validate(shown)
+
+
+def _lines_of_series(series: AbsorbedSeries) -> Iterator[str]:
+    for one in series.patches:
+        if one.result.diff:
+            yield _text(one.result).rstrip("\n")
+        yield from _lines(one.result)
+        yield f"  got  {listed([hunk.where for hunk in one.hunks], _SHOWN)}"
+    if not series.patches and not series.remaining:
+        yield "the patches say what the work tree says already; nothing was written"
+    for state in series.series:
+        if state.differs:
+            yield f"  {state.version:<18} {state.patch}: {_change(state.before, state.after)}"
+            yield from _why([state])
+    yield from (f"  in no patch  {one.where}: {one.reason}" for one in series.remaining)
+    yield from (f"  in no patch  {reason}" for reason in series.kept_for)
+    if series.checkout is not None:
+        yield f"{series.checkout} stays, with what is in no patch; vpatch edit --abort removes it"
 
 
 def _lines(result: RefreshedPatch) -> Iterator[str]:

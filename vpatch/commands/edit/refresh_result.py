@@ -53,6 +53,9 @@ class RefreshedPatch:
     releases: tuple[StateChange, ...]
     checkout: Path | None
     kept_for: tuple[str, ...]
+    # Of a series alone.
+    absorbed: tuple[()] = ()
+    remaining: tuple[()] = ()
 
     @property
     def needs_a_person(self) -> bool:

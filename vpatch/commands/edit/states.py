@@ -64,7 +64,7 @@ def releases_asked(context: Context, asked: str | None, tree: str, own: str | No
 def states_on(
     context: Context,
     old: Sequence[Patch],
-    new: Patch,
+    new: Sequence[Patch],
     name: str,
     versions: Sequence[str],
 ) -> list[StateChange]:
@@ -72,8 +72,8 @@ def states_on(
 
     Args:
         context: where trees come from.
-        old: the patches that it requires, and then the patch as it was.
-        new: the patch as it is.
+        old: the patches that it requires, and then the patch, as they were.
+        new: the same as they are.
         name: the tree.
         versions: its releases.
     """
@@ -82,8 +82,8 @@ def states_on(
     for version in versions:
         with context.tree(PypiSpec(name, version)) as tree:
             before = _last(context, old, tree)
-            after = _last(context, [*old[:-1], new], tree)
-        changes.append(StateChange(new.id, version, before.state, after.state, after.reason))
+            after = _last(context, new, tree)
+        changes.append(StateChange(new[-1].id, version, before.state, after.state, after.reason))
         task.advance(1)
     context.answers.save()
     task.done()
@@ -106,7 +106,7 @@ def spoiled_on(
 ) -> SpoiledReleases:
     """The releases that a changed patch spoils, up to the first in which it is unstable.
 
-    The arguments are those of `states_on`.
+    The arguments are those of `states_on`, with the patch alone as it is.
     """
     spoiled: list[str] = []
     unstable = None

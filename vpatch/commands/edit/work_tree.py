@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Literal
 
 from vpatch.checkout.lockfile import LockedPin
 from vpatch.checkout.transaction import CheckoutTransaction, WrongTargetError
+from vpatch.commands.edit.absorb.record import read_series_record
+from vpatch.commands.edit.absorb.replacement import finish
 from vpatch.commands.edit.carry import CarriedPatch, carried, may_be_carried
 from vpatch.commands.edit.patch_text import digest_of_edits
 from vpatch.commands.edit.record import (
@@ -82,13 +84,20 @@ def open_edit(
     return OpenedEdit(target, record, "created", tuple(sorted(opening.files)), opening.carried)
 
 
-def abort_edit(context: Context, patch_id: str | None, checkout: Path | None) -> tuple[str, Path]:
-    """Remove the checkout in which a patch is edited, and return the id of the patch.
+def abort_edit(
+    context: Context, patch_id: str | None, checkout: Path | None
+) -> tuple[str | None, Path]:
+    """Remove the checkout in which a patch is edited, and return the id; None for a series.
 
     Raises:
         UsageError: there is none, or there are several.
     """
     folder = find_edit(context, patch_id, checkout)
+    series = read_series_record(folder)
+    if patch_id is None and series is not None:
+        finish(context, folder, series)
+        remove_checkout(folder)
+        return None, folder
     record = read_record(folder)
     if record is None or (patch_id is not None and record.patch != patch_id):
         raise _other_patch(folder, record)
@@ -113,14 +122,15 @@ def _known(target: Path, patch_id: str, source: LockedPin) -> EditRecord | None:
     record = read_record(target)
     if record is None:
         if target.exists() and not (target.is_dir() and not any(target.iterdir())):
-            raise _occupied(target)
+            raise occupied(target)
         return None
     if (record.patch, record.source.digest) != (patch_id, source.digest):
         raise _other_patch(target, record)
     return record
 
 
-def _occupied(target: Path) -> WrongTargetError:
+def occupied(target: Path) -> WrongTargetError:
+    """What to say of a folder that holds something else."""
     return WrongTargetError(
         "is not empty" if target.is_dir() else "is not a folder",
         where=str(target),
@@ -201,15 +211,24 @@ def _write(
         record.write(folder)
         if opening.carried is not None:
             (folder / CARRIED_DIFF).write_bytes(opening.carried.diff)
-        with uninterrupted():
-            try:
-                transaction.put_into_empty()
-            except OSError as error:
-                if error.errno in _OCCUPIED:
-                    raise _occupied(transaction.target) from error
-                raise
+        put_into_empty(transaction)
         task.done()
     return record
+
+
+def put_into_empty(transaction: CheckoutTransaction) -> None:
+    """Put a new checkout into its place.
+
+    Raises:
+        WrongTargetError: something else is there.
+    """
+    with uninterrupted():
+        try:
+            transaction.put_into_empty()
+        except OSError as error:
+            if error.errno in _OCCUPIED:
+                raise occupied(transaction.target) from error
+            raise
 
 
 def _carried_record(series: Series, one: CarriedPatch | None) -> CarriedRecord | None:
