@@ -49,6 +49,11 @@ from vpatch.util.plural import counted
     help="The release has the change already  [default: find out].",
 )
 @click.option(
+    "--fuzz",
+    is_flag=True,
+    help="Lay in a diff that git does not take with GNU patch, and show each hunk that it moves.",
+)
+@click.option(
     "--git-range",
     "commits",
     metavar="A..B",

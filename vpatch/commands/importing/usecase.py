@@ -182,7 +182,7 @@ def _read(
         diffed = from_diffs(source)
     else:
         return FittedChanges(tree, _read_files(request, source, tree, plain))
-    return fitted(diffed, tree, upstreamed=request.upstreamed)
+    return fitted(diffed, tree, upstreamed=request.upstreamed, fuzz=request.fuzz)
 
 
 def _refuse_useless(request: ImportRequest) -> None:
@@ -192,6 +192,11 @@ def _refuse_useless(request: ImportRequest) -> None:
             "--text and --exact exclude each other",
             hint="give --text for edits of text only, which keep every byte too, or --exact for "
             "edits by meaning where they keep every byte",
+        )
+    if request.fuzz and (request.upstreamed or request.kind not in {"diff", "range", "pull"}):
+        raise UnusedOptionError(
+            "--fuzz would have no effect here: it is for diffs that do not apply to a release",
+            hint="leave it out, or import a diff, commits or a pull request without --upstreamed",
         )
     for option, is_there, kind, source in (
         ("--only", bool(request.only), "module", "--from-module"),
