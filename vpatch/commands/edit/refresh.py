@@ -6,30 +6,22 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from vpatch.changes.time_limit import limited_time
-from vpatch.commands.edit.changed_patch import ChangedPatch, beside_of, with_examples
 from vpatch.commands.edit.checks import change_of, series_of_record
 from vpatch.commands.edit.proven_patch import PatchSearch
 from vpatch.commands.edit.record import find_edit, read_record
-from vpatch.commands.edit.refresh_result import RefreshedPatch, RefreshRequest
-from vpatch.commands.edit.series import refuse_foreign, required_series
-from vpatch.commands.edit.states import StateChange, releases_asked, states_on
+from vpatch.commands.edit.replacement import Replacement
+from vpatch.commands.edit.series import refuse_foreign
 from vpatch.commands.edit.work_tree import remove_checkout
 from vpatch.errors import UsageError
-from vpatch.library.patch import DECLARATION
-from vpatch.planning.plan import plan
-from vpatch.util.directories import replace_dir
 from vpatch.util.scratch import staging_folder
-from vpatch.util.unified_diff import unified_diff
 from vpatch.workspace.checkout import spec_of_pin
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
     from pathlib import Path
 
     from vpatch.changes.change import SourceChange
     from vpatch.commands.edit.record import EditRecord
-    from vpatch.commands.edit.series import Series
-    from vpatch.deriving.candidate import Declared
+    from vpatch.commands.edit.refresh_result import RefreshedPatch, RefreshRequest
     from vpatch.library.patch import Patch
     from vpatch.source.tree import Tree
     from vpatch.workspace.context import Context
@@ -76,6 +68,7 @@ class _Refresh:
             self.context.require_trust([self.patch])
         series = series_of_record(self.context, self.record, self.tree, self.folder)
         change = change_of(self.folder, self.record, series)
+        replacement = Replacement(self.context, self.patch, series, self.request.releases)
         with staging_folder(self.patch.folder.parent, "refreshing") as staging:
             search = PatchSearch(
                 self.context,
@@ -89,85 +82,11 @@ class _Refresh:
             )
             candidate, begun = search.changed_patch()
             if candidate is None:
-                return self._end(change, self._unchanged(len(begun)))
-            candidate = with_examples(candidate)
-            states = self._states(series, candidate.patch)
-            result = self._result(candidate, begun, *states)
-            was_trusted = self.context.trust.state(self.patch.folder) == "trusted"
-            replace_dir(staging / self.patch.id, self.patch.folder, staging / "before")
-        if was_trusted:
-            self.context.trust_own(self.patch.folder)
+                return self._end(change, replacement.unchanged(len(begun)))
+            result = replacement.put(candidate, begun, staging)
+        if self.record.carried is None:
+            result = replace(result, variant=None)
         return self._end(change, result)
-
-    def _states(
-        self, series: Series, new: Patch
-    ) -> tuple[tuple[StateChange, ...], tuple[StateChange, ...]]:
-        """The states of the series on its release, and of the patch on others."""
-        version = self.tree.pin.version or self.tree.pin.label
-        patches = [*series.earlier, new, *series.later]
-        answers = self.context.answers
-        after = plan(patches, self.tree, answers=answers, shapes=False).decisions
-        before = {one.patch.id: one.state for one in series.plan.decisions}
-        in_series = tuple(
-            StateChange(one.patch.id, version, before[one.patch.id], one.state, one.reason)
-            for one in after
-        )
-        name = self.tree.pin.tree
-        asked = releases_asked(self.context, self.request.releases, name, self.tree.pin.version)
-        old = required_series(self.context, self.patch)
-        return in_series, tuple(states_on(self.context, old, new, name, asked))
-
-    def _unchanged(self, total: int) -> RefreshedPatch:
-        version = self.tree.pin.version or self.tree.pin.label
-        return RefreshedPatch(
-            self.patch.id,
-            self.patch.folder,
-            version,
-            written=False,
-            variant=None,
-            diff=(),
-            same=total,
-            total=total,
-            by_text=(),
-            examples=(),
-            series=(),
-            releases=(),
-            checkout=None,
-            kept_for=(),
-        )
-
-    def _result(
-        self,
-        candidate: ChangedPatch,
-        begun: Sequence[Declared],
-        series: tuple[StateChange, ...],
-        releases: tuple[StateChange, ...],
-    ) -> RefreshedPatch:
-        before = (self.patch.folder / DECLARATION).read_bytes()
-        diff = list(unified_diff(DECLARATION, before, candidate.text.encode()))
-        beside = beside_of(self.patch.folder)
-        for name, content in candidate.folded.files.items():
-            if beside.get(name) != content:
-                diff += unified_diff(name, beside.get(name), content)
-        for name in candidate.removed:
-            diff.append(f"removed {name}: no edit uses it any more\n".encode())
-        same = sum(
-            one.origin is not None and one.declared == begun[one.origin]
-            for one in candidate.folded.edits
-        )
-        known = {one.name for one in self.patch.variants}
-        new = [one.name for one in candidate.patch.variants if one.name not in known]
-        return replace(
-            self._unchanged(len(begun)),
-            variant=new[-1] if self.record.carried and new else None,
-            written=True,
-            diff=tuple(diff),
-            same=same,
-            by_text=candidate.folded.by_text,
-            examples=candidate.examples,
-            series=series,
-            releases=releases,
-        )
 
     def _end(self, change: SourceChange, result: RefreshedPatch) -> RefreshedPatch:
         """Remove the checkout, unless it has what is in no patch."""
