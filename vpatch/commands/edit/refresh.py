@@ -9,7 +9,7 @@ from vpatch.changes.time_limit import limited_time
 from vpatch.commands.edit.checks import change_of, series_of_record
 from vpatch.commands.edit.proven_patch import PatchSearch
 from vpatch.commands.edit.record import find_edit, read_record
-from vpatch.commands.edit.replacement import Replacement
+from vpatch.commands.edit.replacement import PatchReplacement
 from vpatch.commands.edit.series import refuse_foreign
 from vpatch.commands.edit.work_tree import remove_checkout
 from vpatch.errors import UsageError
@@ -68,7 +68,7 @@ class _Refresh:
             self.context.require_trust([self.patch])
         series = series_of_record(self.context, self.record, self.tree, self.folder)
         change = change_of(self.folder, self.record, series)
-        replacement = Replacement(self.context, self.patch, series, self.request.releases)
+        replacement = PatchReplacement(self.context, self.patch, series, self.request.releases)
         with staging_folder(self.patch.folder.parent, "refreshing") as staging:
             search = PatchSearch(
                 self.context,

@@ -2,25 +2,21 @@
 
 from __future__ import annotations
 
-from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from vpatch.commands.edit.refresh import refresh_patch
-from vpatch.commands.edit.refresh_result import RefreshedPatch, RefreshRequest
+from vpatch.commands.edit.refresh_result import RefreshRequest
+from vpatch.commands.edit.refresh_text import refreshed_lines
 from vpatch.console.completion import PATCH_ID
 from vpatch.console.options import json_option, library_options
-from vpatch.console.output import echo_code, style
+from vpatch.console.output import echo_code
 from vpatch.console.result import CommandResult
 from vpatch.errors import ExitCode
-from vpatch.library.shapes import SHAPES
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from vpatch.commands.edit.states import StateChange
     from vpatch.workspace.context import Context
 
 
@@ -62,55 +58,6 @@ def command(
         return CommandResult(RefreshOutput.model_validate(shown), code)
     if result.diff:
         echo_code(b"".join(result.diff))
-    for line in _lines(result):
+    for line in refreshed_lines(result, "the work tree"):
         click.echo(line)
     return code
-
-
-def _lines(result: RefreshedPatch) -> Iterator[str]:
-    name = style(result.id, bold=True)
-    if not result.written:
-        yield f"{name}  says what the work tree says already; nothing was written"
-    elif result.variant is not None:
-        yield (
-            f"{name}  gives the bytes of the work tree on {result.version} by a new variant, "
-            f"{result.variant!r}; what it says for other releases stays"
-        )
-    else:
-        yield (
-            f"{name}  gives the bytes of the work tree on {result.version}; "
-            f"{result.same} of {result.total} edits stay word for word"
-        )
-    yield from (f"  as text  {reason}" for reason in result.by_text)
-    yield from (f"  {note}" for note in result.examples)
-    yield from _states(result)
-    if (result.folder / SHAPES).is_file() and result.written:
-        yield f"next: vpatch test {result.id} --record writes the code that it is known on anew"
-    yield from (f"  not in the patch  {reason}" for reason in result.kept_for)
-    if result.checkout is not None:
-        yield f"{result.checkout} stays; vpatch edit --abort {result.id} removes it"
-
-
-def _states(result: RefreshedPatch) -> Iterator[str]:
-    """The states that changed in the series, and those of the patch on other releases."""
-    for one in result.series:
-        if one.differs or one.patch == result.id:
-            yield f"  {one.version:<18} {one.patch}: {_change(one.before, one.after)}"
-            yield from _why([one])
-    for (before, after), group in groupby(
-        result.releases, key=lambda one: (str(one.before), str(one.after))
-    ):
-        members = list(group)
-        versions = [one.version for one in members]
-        span = versions[0] if len(versions) == 1 else f"{versions[0]} to {versions[-1]}"
-        yield f"  {span:<18} {_change(before, after)}"
-        yield from _why(members)
-
-
-def _why(members: Sequence[StateChange]) -> Iterator[str]:
-    if members[0].is_worse:
-        yield f"      {members[0].reason}"
-
-
-def _change(before: str, after: str) -> str:
-    return f"{after}, as before" if before == after else f"{before} -> {after}"

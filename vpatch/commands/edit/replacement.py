@@ -25,13 +25,17 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Replacement:
-    """`series` has the patch as it was; `releases` are those to compare."""
+class PatchReplacement:
+    """`series` has the patch as it was; `releases` are those to compare.
+
+    `is_own` says that whoever runs the command made the change, so that a trusted patch stays so.
+    """
 
     context: Context
     patch: Patch
     series: Series
     releases: str | None
+    is_own: bool = True
 
     def put(
         self, candidate: ChangedPatch, begun: Sequence[Declared], staging: Path
@@ -42,7 +46,7 @@ class Replacement:
         result = self._result(candidate, begun, *states)
         was_trusted = self.context.trust.state(self.patch.folder) == "trusted"
         replace_dir(staging / self.patch.id, self.patch.folder, staging / "before")
-        if was_trusted:
+        if was_trusted and self.is_own:
             self.context.trust_own(self.patch.folder)
         return result
 
