@@ -9,8 +9,8 @@ import click
 from click.core import ParameterSource
 
 from vpatch.commands.importing.draft_text import imported_lines
-from vpatch.commands.importing.lift_text import lifted_lines
-from vpatch.commands.importing.lift_usecase import lift_patch
+from vpatch.commands.importing.lift.text import lifted_lines
+from vpatch.commands.importing.lift.usecase import lift_patch
 from vpatch.commands.importing.output import ImportOutput
 from vpatch.commands.importing.request import ImportRequest, release_named, source_named
 from vpatch.commands.importing.sources.script import DEFAULT_PLACE
