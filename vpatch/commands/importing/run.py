@@ -13,6 +13,7 @@ from vpatch.commands.importing.claims import effect_by_text
 from vpatch.commands.importing.comparison import ReleaseComparison
 from vpatch.commands.importing.draft import Draft, changed, draft, without_merging
 from vpatch.commands.importing.lacking_imports import lacking_imports
+from vpatch.commands.importing.needed_names import patches_needed_by_name
 from vpatch.commands.importing.proof import (
     ImportProof,
     decisions_alone,
@@ -199,7 +200,16 @@ class ImportRun:
         )
 
     def _requires(self, drafts: Sequence[Draft]) -> dict[str, tuple[str, ...]]:
-        """Which patches each one needs: none that fits the release alone, in whatever order."""
+        """Which patches each one needs: by the files that they change, and by what it imports."""
+        by_name = patches_needed_by_name([one.change for one in drafts])
+        by_file = self._requires_by_file(drafts)
+        return {
+            name: tuple(dict.fromkeys([*needed, *by_name[name]]))
+            for name, needed in by_file.items()
+        }
+
+    def _requires_by_file(self, drafts: Sequence[Draft]) -> dict[str, tuple[str, ...]]:
+        """Of patches of one file: none is needed by one that fits the release alone."""
         chain = _chain(drafts)
         if not any(chain.values()):
             return chain
