@@ -243,7 +243,7 @@ class ImportRun:
         """Other drafts of a change, with more edits or with an effect by text."""
         one = drafts[number]
         below = self._below([each.change for each in drafts[:number]])
-        by_text = effect_by_text(one.change.files, self.tree)
+        by_text = effect_by_text(one.change.files, self.tree, one.left_out)
         if self.request.text:
             yield replace(one, effect=by_text)
             return
@@ -254,7 +254,7 @@ class ImportRun:
             yield replace(one, effect=by_text)
         exact = draft(one.change, below, exact=True, merge=False, others=others)
         yield exact
-        yield replace(exact, effect=by_text)
+        yield replace(exact, effect=effect_by_text(one.change.files, self.tree))
 
     def _is_recognised(
         self, drafts: Sequence[Draft], number: int, requires: Mapping[str, Sequence[str]]
