@@ -1,11 +1,11 @@
 """What `vpatch import` makes of changes, and how many releases these survive.
 
-    python benchmarks/import.py [--offline] [--json] [--only own|pairs|upstream|merged]
+    python benchmarks/import.py [--offline] [--json] [--only own|pairs|upstream|merged|public]
         [--most N] [--since VERSION]
     python benchmarks/import.py --steps [--step A..B ...] [--sample N] [--seed N] [--minutes N]
         [--change]
 
-Four groups of changes are imported:
+Five groups of changes are imported:
 
 - `own`: what each patch of the library changes in vLLM 0.23.0, as a diff. A release counts if the
   patch is needed there, by the same variants: of others, the diff says nothing. Right is the code
@@ -15,8 +15,9 @@ Four groups of changes are imported:
   upstream's own corrections. They are tried on every other release.
 - `merged`: pull requests (benchmarks/imports/merged.py), imported at the first release that has
   them. They are tried on every release before that.
+- `public`: the same for pull requests that were drawn at random (benchmarks/imports/public.py).
 
-benchmarks/imports/judge.py says what is right for `upstream` and `merged`: the same for all tools.
+benchmarks/imports/judge.py says what is right for the last three groups: the same for all tools.
 A release is `open` to a change if it has all definitions of it, and not the change. No tool can do
 right where a definition is `gone`, and there is nothing to do where the change is `present`.
 `unclear` are releases whose definitions changed in the same lines: a tool may do right there.
@@ -56,6 +57,7 @@ from imports.merged import MERGED
 from imports.merged_rows import merged_rows, met, show_merged
 from imports.pairs import MODULE, PAIRS
 from imports.places import Places
+from imports.public import PUBLIC
 from imports.steps import same_code, show_steps, step_rows
 from imports.table import Row, show
 from packaging.version import Version
@@ -79,15 +81,16 @@ from vpatch.workspace.context import Context
 from vpatch.workspace.selection import with_required
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
+    from imports.merged import Merged
     from imports.merged_rows import MergedChange, MergedRow
 
     from vpatch.library.patch import Patch
     from vpatch.planning.state import Decision
     from vpatch.source.tree import Tree
 
-GROUPS = ["pairs", "own", "upstream", "merged"]
+GROUPS = ["pairs", "own", "upstream", "merged", "public"]
 ORIGINS = ("0.23.0", "0.22.1")
 STEPS = {
     "0.20.0": "0.20.1",
@@ -280,15 +283,17 @@ def survey(context: Context, groups: list[str], most: int, since: Version) -> li
     return [*rows, *(change.row for change in changes)]
 
 
-def survey_merged(context: Context) -> tuple[list[MergedRow], list[Row]]:
-    """The rows of the merged changes, and how many of the older releases they survive."""
+def survey_merged(
+    context: Context, group: str, changes: Sequence[Merged]
+) -> tuple[list[MergedRow], list[Row]]:
+    """The rows of merged changes, and how many of the older releases they survive."""
     rows: dict[str, Row] = {}
     places: dict[str | None, Places] = {}
 
     def on_older(change: MergedChange, tree: Tree, decision: Decision) -> None:
         made = change.row
         counts = made.hunks, made.by_meaning, made.gives
-        row = rows.setdefault(made.name, Row("merged", made.name, *counts))
+        row = rows.setdefault(made.name, Row(group, made.name, *counts))
         files = change.files.without, change.files.newer
         each = Imported(row, made.new, *files, change.patch)
         known = places.get(tree.pin.version) or Places(tree)
@@ -296,7 +301,7 @@ def survey_merged(context: Context) -> tuple[list[MergedRow], list[Row]]:
         places[tree.pin.version] = known
         tried(each, tree, known, decision)
 
-    return merged_rows(context, MERGED, on_older), list(rows.values())
+    return merged_rows(context, changes, on_older), list(rows.values())
 
 
 def _steps(context: Context, options: argparse.Namespace) -> int:
@@ -333,8 +338,12 @@ def main() -> int:
     groups = [options.only] if options.only else GROUPS
     with Context(offline=options.offline) as context:
         rows = survey(context, groups, options.most, options.since)
-        merged, older = survey_merged(context) if "merged" in groups else ([], [])
-    rows += older
+        merged, older = (
+            ([], []) if "merged" not in groups else survey_merged(context, "merged", MERGED)
+        )
+        rows += older
+        if "public" in groups:
+            rows += survey_merged(context, "public", PUBLIC)[1]
     if options.as_json:
         # asdict() would make other keys of a Counter.
         found = [*map(vars, rows), *(row.as_json() for row in merged)]

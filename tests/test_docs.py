@@ -305,7 +305,7 @@ def test_several_releases_are_carried_by_their_page(tmp_path):
 @pytest.mark.slow
 def test_a_diff_is_imported_by_its_page(tmp_path):
     text = page("how-to/import.md")
-    assert followed(text, tmp_path) == (2, 8)
+    assert followed(text, tmp_path) == (3, 8)
     apply, site_packages = re.findall(r"^```bash\n(.*?)^```", text, re.MULTILINE | re.DOTALL)[:2]
     documents.run(f"set -e\n{apply}", tmp_path)
     folder = re.search(r"--from-tree (\S+)", site_packages)[1]

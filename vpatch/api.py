@@ -57,7 +57,7 @@ if TYPE_CHECKING:
     from vpatch.commands.compat.result import CompatResult
     from vpatch.commands.compat.usecase import CompatRequest
     from vpatch.commands.evidence.usecase import VerifiedEvidence
-    from vpatch.commands.importing.lift_usecase import LiftedPatch
+    from vpatch.commands.importing.lift.usecase import LiftedPatch
     from vpatch.commands.importing.request import ImportedPatch, ImportRequest
     from vpatch.commands.install.usecase import InstallResult
     from vpatch.commands.install.verify_env import VerifiedEnvironment
@@ -85,7 +85,7 @@ _LATER = {
     "vpatch.commands.compat.result": ("CompatResult",),
     "vpatch.commands.compat.usecase": ("CompatRequest",),
     "vpatch.commands.evidence.usecase": ("VerifiedEvidence",),
-    "vpatch.commands.importing.lift_usecase": ("LiftedPatch",),
+    "vpatch.commands.importing.lift.usecase": ("LiftedPatch",),
     "vpatch.commands.importing.request": ("ImportRequest", "ImportedPatch"),
     "vpatch.commands.install.usecase": ("InstallResult",),
     "vpatch.commands.install.verify_env": ("VerifiedEnvironment",),
@@ -686,10 +686,10 @@ def lift_patch(
         UsageError: there is no such patch in the project, or it does not apply there.
         VpatchError: a source cannot be read.
     """
-    from vpatch.commands.importing import lift_usecase
+    from vpatch.commands.importing.lift import usecase
     from vpatch.commands.importing.request import release_named
 
-    return lift_usecase.lift_patch(context, patch, release_named(_version(vllm), tree))
+    return usecase.lift_patch(context, patch, release_named(_version(vllm), tree))
 
 
 def bump(

@@ -104,6 +104,19 @@ def _runs(lines: Sequence[list[str]], parts: Mapping[str, tuple[str, ...]]) -> I
                 break
 
 
+def names_of_runs(old: bytes, new: bytes) -> set[str]:
+    """The definitions that two versions of a file have otherwise."""
+    texts = [text.decode() for text in (old, new)]
+    spans, lines = [_spans(text) for text in texts], [text.splitlines() for text in texts]
+    matcher = difflib.SequenceMatcher(None, lines[0], lines[1], autojunk=False)
+    names: set[str] = set()
+    for tag, first, last, other, end in matcher.get_opcodes():
+        if tag != "equal":
+            names |= _names(spans[0], lines[0], first, last)
+            names |= _names(spans[1], lines[1], other, end)
+    return names
+
+
 def _moved(
     lines: Sequence[str], others: Sequence[str], runs: Sequence[Run], *, back: bool
 ) -> Iterator[str]:

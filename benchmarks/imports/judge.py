@@ -161,7 +161,8 @@ def judged(before: Files, after: Files, target: Files, made: Files) -> Verdict:
     `before` and `after` are the files at the origin. Each unit that the change touches must lose
     and get the same code as there, beside a line that it is beside there. One that has the change
     already must stay, and so must all others. `made` has all files that a tool changed. A
-    definition may have moved to another one of them.
+    definition may have moved to another one of them. A file may get an import for the new code
+    that it has at the origin without the change: without it, the code would not run.
     """
     try:
         return _judged(before, after, target, made)
@@ -180,6 +181,7 @@ def _judged(before: Files, after: Files, target: Files, made: Files) -> Verdict:
     }
     results: set[Verdict | None] = set()
     moved: dict[str, str] = {}
+    used = _new_words(before, after)
     # The imports come last: they are where the definitions of their file are.
     for path, name in sorted(touched(before, after), key=lambda each: each[1] == IMPORTS):
         place = moved.get(path, path) if name == IMPORTS else path
@@ -191,7 +193,15 @@ def _judged(before: Files, after: Files, target: Files, made: Files) -> Verdict:
         there = _units_of(target, place).get(name)
         got = units(made[place]).get(name) if place in made else there
         changed.discard((place, name))
-        results.add((_of_imports if name == IMPORTS else _of_unit)(*pair, there, got))
+        if name == IMPORTS:
+            results.add(_of_imports(*pair, there, got, used))
+        else:
+            results.add(_of_unit(*pair, there, got))
+    for path in [path for path, name in changed if name == IMPORTS and path in after]:
+        same = units(after[path]).get(IMPORTS)
+        there, got = _units_of(target, path).get(IMPORTS), units(made[path]).get(IMPORTS)
+        if _of_imports(same, same, there, got, used) == "right":
+            changed.discard((path, IMPORTS))
     # A file that a definition moved to may need an import for it.
     if any(name != IMPORTS or path in after for path, name in changed):
         return "wrong"
@@ -216,14 +226,34 @@ def _differing(old: Mapping[str, Unit], new: Mapping[str, Unit]) -> Iterator[str
             yield name
 
 
+def _new_words(before: Files, after: Files) -> frozenset[str]:
+    """The words that come with a change, but for those of imports."""
+    words: Counter[str] = Counter()
+    for path, name in touched(before, after):
+        if name != IMPORTS:
+            old, new = _units_of(before, path).get(name), _units_of(after, path).get(name)
+            words += _words_of(new) - _words_of(old)
+    return frozenset(words)
+
+
+def _words_of(unit: Unit | None) -> Counter[str]:
+    return Counter() if unit is None else _tokens(unit)
+
+
 def _of_imports(
-    old: Unit | None, new: Unit | None, there: Unit | None, got: Unit | None
+    old: Unit | None, new: Unit | None, there: Unit | None, got: Unit | None, used: frozenset[str]
 ) -> Verdict | None:
-    """Judge the imports of a module: those of the change must be there, and no others come."""
+    """Judge the imports of a module: those of the change must be there, and no others come.
+
+    But for those that the origin has, of a name that the new code uses.
+    """
     sides = [Counter(_imported(each)) for each in (old, new, there, got)]
     gone, more = _net(sides[0], sides[1])
     lost, came = _net(sides[2], sides[3])
-    if set(came) - set(more) or set(lost) - set(gone):
+    further = set(came) - set(more)
+    if any(one not in sides[1] or one.split()[-1] not in used for one in further):
+        return "wrong"
+    if set(lost) - set(gone):
         return "wrong"
     if any(not sides[3][name] for name in more):
         return "nothing" if not came and not lost else "wrong"

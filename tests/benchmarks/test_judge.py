@@ -131,6 +131,19 @@ def test_a_release_with_half_of_a_change_is_unclear(imports):
     assert places.situation(files(BEFORE), files(after)) == "unclear"
 
 
+def test_an_import_of_the_origin_may_come_for_the_new_code(imports):
+    """The origin has it already, and without it the code would not run."""
+    judged = imports["judge"].judged
+    target = {PATH: BEFORE.encode()}
+    for code, verdict in ((HEAD + AFTER, "right"), (AFTER, "wrong")):
+        assert judged(files(BEFORE), files(AFTER), target, {PATH: code.encode()}) == verdict
+    other = {PATH: ("from vllm import log, more\n" + AFTER).encode()}
+    assert judged(files(BEFORE), files(AFTER), target, other) == "wrong"
+    unused = files(BEFORE), files(BEFORE.replace("return y", "return x"))
+    made = {PATH: (HEAD + BEFORE.replace("return y", "return x")).encode()}
+    assert judged(*unused, target, made) == "wrong"
+
+
 def test_a_docstring_is_no_code(imports):
     before = {PATH: b"def f(x):\n    return x\n"}
     after = {PATH: b'def f(x):\n    """Say more."""\n    return x + 1\n'}

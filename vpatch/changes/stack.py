@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from vpatch.changes.change import FileChange, LeftAside, SourceChange
+from vpatch.changes.fuzzy import laid_in
 from vpatch.changes.message import id_of
 from vpatch.changes.paths import TreePaths, aside
 from vpatch.changes.time_limit import check_time
@@ -33,10 +34,14 @@ _MOST_LINES = 20_000
 
 
 class Stack:
-    """A release and the changes that were read so far, which the next one is on top of."""
+    """A release and the changes that were read so far, which the next one is on top of.
 
-    def __init__(self, tree: Tree) -> None:
+    With `fuzz`, a diff that git does not take is laid in with `patch`, and a person must look.
+    """
+
+    def __init__(self, tree: Tree, *, fuzz: bool = False) -> None:
         self.tree = tree
+        self._fuzz = fuzz
         self.paths = TreePaths.of(tree)
         # Files that changes made, with their newest content.
         self.files: dict[str, bytes] = {}
@@ -86,9 +91,9 @@ class Stack:
                 code="importing.nothing-left",
             )
         before = {path: self.read(path) for path in diffs}
-        after = self._apply(diffs, before, where)
+        after, moves = self._apply(diffs, before, where)
         files = tuple(FileChange(path, before[path], after[path]) for path in diffs)
-        doubts = [note for diff in change.diffs for note in diff.notes]
+        doubts = [*(note for diff in change.diffs for note in diff.notes), *moves]
         lacking = {
             place.path.removesuffix(place.tail)
             for place in places
@@ -150,9 +155,11 @@ class Stack:
         diffs: dict[str, list[FileDiff]],
         before: dict[str, bytes | None],
         where: str,
-    ) -> dict[str, bytes]:
+    ) -> tuple[dict[str, bytes], list[str]]:
+        """What the diffs make of files, and the hunks that `patch` moved."""
         errors: list[VpatchError] = []
         after: dict[str, bytes] = {}
+        moves: list[str] = []
         with scratch_folder() as folder:
             scratch = ScratchRepository(folder)
             # One by one, as git names the first hunk alone that does not fit.
@@ -161,15 +168,23 @@ class Stack:
                 content = before[path]
                 scratch.state({} if content is None else {path: content})
                 for diff in several:
-                    if reply := apply(scratch, diff, path):
-                        place = place_of(path, reply, diff, scratch.read([path]).get(path))
-                        errors.append(_does_not_apply(place, where, self.tree))
+                    reply = apply(scratch, diff, path)
+                    if not reply:
+                        continue
+                    content = scratch.read([path]).get(path)
+                    laid = None if content is None else laid_in(diff, path, content)
+                    if laid is None or not self._fuzz:
+                        place = place_of(path, reply, diff, content)
+                        is_near = laid is not None
+                        errors.append(_does_not_apply(place, where, self.tree, is_near=is_near))
                         break
+                    scratch.state({path: laid[0]})
+                    moves += laid[1]
                 else:
                     after |= scratch.read([path])
         if errors:
             raise combine(errors)
-        return after
+        return after, moves
 
 
 def apply(scratch: ScratchRepository, diff: FileDiff, path: str, *, reverse: bool = False) -> str:
@@ -200,12 +215,14 @@ def place_of(path: str, reply: str, diff: FileDiff, content: bytes | None, sign:
     return f"{place}\n  {path}:{differs.line}\n{textwrap.indent(str(differs), '    ')}"
 
 
-def _does_not_apply(place: str, where: str, tree: Tree) -> UsageError:
+def _does_not_apply(place: str, where: str, tree: Tree, *, is_near: bool) -> UsageError:
+    """The error; `is_near` says that `patch` takes the diff with fuzz."""
+    further = "; or give --fuzz, as patch takes it where lines around it differ" if is_near else ""
     return UsageError(
         f"the diff does not apply to {tree.pin.label}: {place}",
         where=where,
         hint="name the release that it was made for with --vllm, or the first one that has it "
-        "already, or import what it builds on first",
+        f"already, or import what it builds on first{further}",
         code="importing.does-not-apply",
     )
 

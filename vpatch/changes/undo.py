@@ -34,11 +34,12 @@ class FittedChanges:
 
 
 def fitted(
-    diffed: Sequence[DiffedChange], tree: Tree, *, upstreamed: bool = False
+    diffed: Sequence[DiffedChange], tree: Tree, *, upstreamed: bool = False, fuzz: bool = False
 ) -> FittedChanges:
     """Find out how changes fit a release: on top of it, or as a part of it.
 
-    With `upstreamed`, they must be a part of it.
+    With `upstreamed`, they must be a part of it. With `fuzz`, what fits neither way is laid in with
+    `patch`.
 
     Raises:
         UsageError: they fit neither way, or do what no patch can do.
@@ -54,7 +55,12 @@ def fitted(
         try:
             return _as_part(diffed, tree)
         except VpatchError:
+            if fuzz:
+                return FittedChanges(tree, _on_top(diffed, tree, fuzz=True))
             raise error from None
+    if fuzz:
+        note = "git takes it as it is, without --fuzz"
+        changes = [replace(change, notes=(*change.notes, note)) for change in changes]
     if not _is_there(diffed, tree):
         return FittedChanges(tree, changes)
     note = (
@@ -83,8 +89,10 @@ def _does_not_apply(error: VpatchError) -> bool:
     return any(one.code == "importing.does-not-apply" for one in errors)
 
 
-def _on_top(diffed: Sequence[DiffedChange], tree: Tree) -> list[SourceChange]:
-    return collect(Stack(tree).take, diffed)
+def _on_top(
+    diffed: Sequence[DiffedChange], tree: Tree, *, fuzz: bool = False
+) -> list[SourceChange]:
+    return collect(Stack(tree, fuzz=fuzz).take, diffed)
 
 
 def _as_part(diffed: Sequence[DiffedChange], tree: Tree) -> FittedChanges:

@@ -11,17 +11,21 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from vpatch.errors import UsageError
+from vpatch.planning.editing import probe
 from vpatch.planning.plan import plan
 from vpatch.planning.state import State
+from vpatch.planning.view import View
 from vpatch.source.memory import MemoryTree
 from vpatch.source.tree import Pin
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Mapping
     from pathlib import Path
 
+    from vpatch.declare.edits import Predicate
     from vpatch.library.patch import Patch
     from vpatch.planning.state import Decision
+    from vpatch.source.tree import Tree
 
 
 # Of a patch whose code may not run, no example could show anything.
@@ -52,7 +56,34 @@ def run_examples(patch: Patch) -> Iterator[ExampleResult]:
             code="library.no-example",
         )
     for case in cases:
-        yield ExampleResult(case.name, tuple(_run(patch, case)))
+        yield run_example(patch, case)
+
+
+def run_example(patch: Patch, folder: Path) -> ExampleResult:
+    """Run one example of a patch, which lies in a folder."""
+    return ExampleResult(folder.name, tuple(_run(patch, folder)))
+
+
+def write_example(folder: Path, before: Mapping[str, bytes], after: Mapping[str, bytes]) -> None:
+    """Write the folder of an example: files before the patch, and after it."""
+    for side, files in (("before", before), ("after", after)):
+        for path, content in files.items():
+            place = folder / side / path
+            place.parent.mkdir(parents=True, exist_ok=True)
+            place.write_bytes(content)
+
+
+def concerned_files(
+    concerns: Predicate, tree: Tree, files: Mapping[str, bytes]
+) -> dict[str, bytes]:
+    """Files of a tree without which some of its files would not concern a patch."""
+    more: dict[str, bytes] = {}
+    alone = View(MemoryTree(tree.pin, files))
+    for site in probe(concerns, View(tree)).sites:
+        if probe(concerns, alone.over(more)).holds:
+            break
+        more[site.path] = tree.read(site.path)
+    return more
 
 
 def example_decisions(patch: Patch) -> Iterator[tuple[str, Decision]]:

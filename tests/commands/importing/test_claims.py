@@ -10,6 +10,8 @@ from vpatch.changes.change import FileChange, Message, SourceChange
 from vpatch.commands.importing import claims
 from vpatch.commands.importing.claims import claimed_before, claimed_range, effect_by_text
 from vpatch.commands.importing.draft import draft
+from vpatch.deriving.candidate import Candidate
+from vpatch.deriving.derive import DerivedEdit
 from vpatch.library.loading import load_patch
 from vpatch.trust.decision import NOTHING
 
@@ -197,6 +199,18 @@ def test_new_lines_are_an_effect_with_as_many_neighbours_as_tell():
 def test_lines_that_go_away_leave_their_neighbours_together():
     change = FileChange(PATH, b"a = 1\nb = 1\nc = 1\n", b"a = 1\nc = 1\n")
     assert effect_by_text([change], TREE) == {"text": "a = 1\nc = 1\n", "files": GLOB}
+
+
+def test_what_is_left_out_and_imports_are_no_part_of_a_text():
+    before = "import a\n\n# one\nx = 1\ny = 1\n"
+    after = "import a\nimport b\n\n# two\nx = 1\ny = 2\n"
+    change = FileChange(PATH, before.encode(), after.encode())
+    left_out = DerivedEdit(PATH, Candidate("text", ()), (3, 3))
+    only = {"text": "y = 2\n", "files": GLOB}
+    assert effect_by_text([change], TREE, [left_out]) == only
+    assert len(effect_by_text([change], TREE)["all"]) == 2
+    imports = FileChange(PATH, b"import a\n", b"import a\nimport b\n")
+    assert effect_by_text([imports], TREE) == {"text": "import b\n", "files": GLOB}
 
 
 def test_without_any_new_text_there_is_no_effect():

@@ -86,9 +86,15 @@ def test_concerns_are_names_of_one_file_or_within_a_class(old, new, alone, besid
 
 
 def test_a_class_that_several_files_have_is_limited_to_one():
+    """A release in which one file of another name has it has the code as well."""
     others = {"vllm/other.py": CODE}
     concerns = changed("k(x)", "k(x, 1)", others=others).concerns
-    assert concerns == {"find": "def forward(...): ...", "within": "Layer", "files": GLOB}
+    layer = {"find": "def forward(...): ...", "within": "Layer"}
+    assert concerns["any"][0] == {**layer, "files": GLOB}
+    assert not holds(concerns, others)
+    assert holds(concerns, {"vllm/both.py": CODE})
+    many = {f"vllm/other{number}.py": CODE for number in range(5)}
+    assert changed("k(x)", "k(x, 1)", others=many).concerns == {**layer, "files": GLOB}
 
 
 def test_several_places_concern_any_of_their_definitions():

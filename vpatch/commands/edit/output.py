@@ -98,8 +98,8 @@ class AbsorbedPatchOutput(OutputModel):
     """The patch, on other releases."""
 
 
-class RefreshOutput(OutputModel):
-    """The result of `vpatch refresh`."""
+class RefreshedPatchOutput(OutputModel):
+    """What became of a patch."""
 
     id: str | None
     """The patch; null where a whole series was edited."""
@@ -129,6 +129,11 @@ class RefreshOutput(OutputModel):
     """The folder of the edit, where it stays."""
     kept_for: list[str]
     """Sentences for people: what of the work tree is in no patch."""
+
+
+class RefreshOutput(RefreshedPatchOutput):
+    """The result of `vpatch refresh`."""
+
     absorbed: list[AbsorbedPatchOutput]
     """The patches of a series that got changes; empty where one patch was edited."""
     remaining: list[RemainingHunkOutput]

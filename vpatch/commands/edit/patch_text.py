@@ -11,7 +11,7 @@ from ruamel.yaml import YAML
 from ruamel.yaml.comments import CommentedMap, CommentedSeq
 from ruamel.yaml.error import YAMLError
 
-from vpatch.commands.importing.patch_yaml import AS_TEXT, edits_yaml
+from vpatch.commands.importing.patch_yaml import AS_TEXT, edits_yaml, effect_yaml
 from vpatch.errors import UsageError
 
 if TYPE_CHECKING:
@@ -331,6 +331,22 @@ def with_texts(text: str, keys: Collection[str], pieces: Mapping[str, str]) -> s
                     lines[number] = lines[number].replace(old, new)
     changed = "".join(lines)
     return text if read_or_none(changed) is None else changed
+
+
+def with_effect(text: str, effect: Declared | None) -> str:
+    """Replace the effect by another one, or take it away; the same text where it has no lines."""
+    document = read(text)
+    if "effect" not in document:
+        return text
+    lines = text.splitlines(keepends=True)
+    first = next((n for n, line in enumerate(lines) if line.startswith("effect:")), len(lines))
+    ends = (n for n in range(first + 1, len(lines)) if not lines[n].startswith((" ", "\n")))
+    new = [] if effect is None else [effect_yaml(effect)]
+    changed = "".join([*lines[:first], *new, *lines[next(ends, len(lines)) :]])
+    wanted = {key: value for key, value in document.items() if key != "effect"}
+    if effect is not None:
+        wanted["effect"] = effect
+    return changed if read_or_none(changed) == wanted else text
 
 
 def _not_lines(where: str) -> UnwritableEditsError:

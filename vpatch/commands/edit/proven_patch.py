@@ -110,7 +110,7 @@ class PatchSearch:
                 edits = list(carried.start)
                 ways = self._variants(bench, carried, beside)
             failures: list[str] = []
-            candidate = _first(ways, failures)
+            candidate = first_that_holds(ways, failures)
         if candidate is not None:
             return candidate, edits
         reasons = "; ".join(dict.fromkeys(failures)) or "no list of edits gives the same bytes"
@@ -276,7 +276,7 @@ def _with_names(edit: Declared, names: dict[str, str]) -> Declared:
     return renamed
 
 
-def _first(
+def first_that_holds(
     ways: Iterator[Iterator[ChangedPatch | str]], failures: list[str]
 ) -> ChangedPatch | None:
     """The first changed patch that holds; else `failures` gets what is wrong with each.

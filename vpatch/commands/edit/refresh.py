@@ -6,32 +6,22 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from vpatch.changes.time_limit import limited_time
-from vpatch.commands.edit.changed_patch import ChangedPatch, with_examples
 from vpatch.commands.edit.checks import change_of, files_at, series_of_record
 from vpatch.commands.edit.proven_patch import PatchSearch
 from vpatch.commands.edit.record import find_edit, read_record
-from vpatch.commands.edit.results import (
-    result_of,
-    states_elsewhere,
-    states_in_series,
-    unchanged,
-)
-from vpatch.commands.edit.series import refuse_foreign, required_series
+from vpatch.commands.edit.replacement import PatchReplacement
+from vpatch.commands.edit.series import refuse_foreign
 from vpatch.commands.edit.work_tree import remove_checkout
 from vpatch.errors import UsageError
-from vpatch.util.directories import replace_dir
 from vpatch.util.scratch import staging_folder
 from vpatch.workspace.checkout import spec_of_pin
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
     from pathlib import Path
 
     from vpatch.changes.change import SourceChange
     from vpatch.commands.edit.record import EditRecord
     from vpatch.commands.edit.refresh_result import RefreshedPatch, RefreshRequest
-    from vpatch.commands.edit.series import Series
-    from vpatch.deriving.candidate import Declared
     from vpatch.library.patch import Patch
     from vpatch.source.tree import Tree
     from vpatch.workspace.context import Context
@@ -78,6 +68,7 @@ class _Refresh:
             self.context.require_trust([self.patch])
         series = series_of_record(self.context, self.record, self.tree, self.folder)
         change = change_of(self.folder, self.record, series)
+        replacement = PatchReplacement(self.context, self.patch, series, self.request.releases)
         with staging_folder(self.patch.folder.parent, "refreshing") as staging:
             search = PatchSearch(
                 self.context,
@@ -92,26 +83,10 @@ class _Refresh:
             )
             candidate, begun = search.changed_patch()
             if candidate is None:
-                return self._end(change, unchanged(self.patch, self.tree, len(begun)))
-            result = self._result(with_examples(candidate), begun, series)
-            was_trusted = self.context.trust.state(self.patch.folder) == "trusted"
-            replace_dir(staging / self.patch.id, self.patch.folder, staging / "before")
-        if was_trusted:
-            self.context.trust_own(self.patch.folder)
+                return self._end(change, replacement.unchanged(len(begun)))
+            carried = self.record.carried is not None
+            result = replacement.put(candidate, begun, staging, carried=carried)
         return self._end(change, result)
-
-    def _result(
-        self, candidate: ChangedPatch, begun: Sequence[Declared], series: Series
-    ) -> RefreshedPatch:
-        patches = [*series.earlier, candidate.patch, *series.later]
-        old = required_series(self.context, self.patch)
-        return replace(
-            result_of(self.patch, candidate, begun, self.tree, carried=bool(self.record.carried)),
-            series=states_in_series(self.context, series.plan, patches, self.tree),
-            releases=states_elsewhere(
-                self.context, old, [*old[:-1], candidate.patch], self.tree, self.request.releases
-            ),
-        )
 
     def _end(self, change: SourceChange, result: RefreshedPatch) -> RefreshedPatch:
         """Remove the checkout, unless it has what is in no patch."""

@@ -53,9 +53,11 @@ class RefreshedPatch:
     releases: tuple[StateChange, ...]
     checkout: Path | None
     kept_for: tuple[str, ...]
-    # Of a series alone.
-    absorbed: tuple[()] = ()
-    remaining: tuple[()] = ()
+
+    @property
+    def diff_text(self) -> str:
+        """The lines of the differences as text."""
+        return b"".join(self.diff).decode(errors="replace")
 
     @property
     def needs_a_person(self) -> bool:

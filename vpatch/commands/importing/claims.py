@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from vpatch.changes.change import FileChange
     from vpatch.commands.importing.assembly import AssembledPatch
     from vpatch.deriving.candidate import Declared
+    from vpatch.deriving.derive import DerivedEdit
     from vpatch.planning.view import View
     from vpatch.source.tree import Tree
 
@@ -86,28 +87,42 @@ def _place(part: Declared, after: View) -> Declared:
     return {**part, "files": glob_of(site.path, after.tree)}
 
 
-def effect_by_text(files: Sequence[FileChange], tree: Tree) -> Declared | None:
-    """A predicate of the new lines of each hunk, for code that no pattern tells from the old."""
-    parts: list[Declared] = [
-        {"text": text, "files": glob_of_texts(file.path, tree, [text])}
-        for file in files
+def effect_by_text(
+    files: Sequence[FileChange], tree: Tree, left_out: Sequence[DerivedEdit] = ()
+) -> Declared | None:
+    """A predicate of the new lines of each hunk, for code that no pattern tells from the old.
+
+    `left_out` are changes that the patch does not make. Imports alone show nothing, either.
+    """
+    parts: list[Declared] = []
+    imports: list[Declared] = []
+    for file in files:
+        aside = [edit.lines for edit in left_out if edit.path == file.path]
         for text in _new_texts(
             (file.before or b"").decode(errors="replace"),
             file.after.decode(errors="replace"),
+            aside,
             python=is_python(file.path),
-        )
-    ]
+        ):
+            part: Declared = {"text": text, "files": glob_of_texts(file.path, tree, [text])}
+            (imports if _is_imports(text) else parts).append(part)
+    parts = parts or imports
     if not parts:
         return None
     return parts[0] if len(parts) == 1 else {"all": [*parts]}
 
 
-def _new_texts(before: str, after: str, *, python: bool) -> Iterator[str]:
-    """For each hunk the fewest whole statements around it that only the new file has."""
+def _new_texts(
+    before: str, after: str, aside: Sequence[tuple[int, int]], *, python: bool
+) -> Iterator[str]:
+    """For each hunk the fewest whole statements around it that only the new file has.
+
+    Not for those that are within lines `aside` of the old file, counted from 1.
+    """
     old, new = before.splitlines(keepends=True), after.splitlines(keepends=True)
     matcher = SequenceMatcher(None, old, new, autojunk=False)
-    for tag, _, _, first, last in matcher.get_opcodes():
-        if tag == "equal":
+    for tag, start, end, first, last in matcher.get_opcodes():
+        if tag == "equal" or any(top <= start + 1 and end <= bottom for top, bottom in aside):
             continue
         for context in range(_MOST_CONTEXT):
             lines = max(0, first - context), min(len(new), last + context)
@@ -128,7 +143,12 @@ def _only_imports(edit: Declared, files: Mapping[str, bytes]) -> bool:
             pass
         case _:
             return False
-    body = parsed_if_python(code).body  # a pattern need not be Python
+    return _is_imports(code)
+
+
+def _is_imports(code: str) -> bool:
+    """Whether code is imports alone; what is not Python has no imports."""
+    body = parsed_if_python(code).body
     return bool(body) and all(isinstance(node, (ast.Import, ast.ImportFrom)) for node in body)
 
 

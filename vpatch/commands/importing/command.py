@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 from click.core import ParameterSource
 
 from vpatch.commands.importing.draft_text import imported_lines
-from vpatch.commands.importing.lift_text import lifted_lines
-from vpatch.commands.importing.lift_usecase import lift_patch
+from vpatch.commands.importing.lift.text import lifted_lines
+from vpatch.commands.importing.lift.usecase import lift_patch
 from vpatch.commands.importing.output import ImportOutput
 from vpatch.commands.importing.request import ImportRequest, release_named, source_named
 from vpatch.commands.importing.sources.script import DEFAULT_PLACE
@@ -22,10 +22,14 @@ from vpatch.console.options import (
     open_context,
     written_in_project,
 )
+from vpatch.console.output import echo_code
 from vpatch.console.renamed_options import renamed_option
 from vpatch.console.result import CommandResult
-from vpatch.errors import ConflictingOptionsError, ExitCode
+from vpatch.errors import ConflictingOptionsError, ExitCode, UnusedOptionError
 from vpatch.util.plural import counted
+
+if TYPE_CHECKING:
+    from vpatch.workspace.context import Context
 
 
 @click.command("import")
@@ -47,6 +51,11 @@ from vpatch.util.plural import counted
     "--upstreamed",
     is_flag=True,
     help="The release has the change already  [default: find out].",
+)
+@click.option(
+    "--fuzz",
+    is_flag=True,
+    help="Lay in a diff that git does not take with GNU patch, and show each hunk that it moves.",
 )
 @click.option(
     "--git-range",
@@ -96,6 +105,11 @@ from vpatch.util.plural import counted
     metavar="ID",
     help="Turn the edits by text of this patch into edits by meaning, where these give the same.",
 )
+@click.option(
+    "--update",
+    is_flag=True,
+    help="Make the patch of this id give the source, a newer form of its own.",
+)
 @click.option("--id", "patch_id", metavar="ID", help="The id of the patch, if there is one.")
 @click.option(
     "--output-dir",
@@ -133,6 +147,7 @@ def command(
     lift: str | None,
     output_dir: Path,
     *,
+    update: bool,
     offline: bool,
     as_json: bool,
     **options: Any,
@@ -150,6 +165,10 @@ def command(
     of it, and makes a patch for the releases before.
 
     vpatch writes a change as edits by meaning where they give the same, and as text elsewhere.
+    With --update, the source is a newer form of what the patch of --id was made of. All changes
+    become this patch. It keeps its id, its claims, its comments, and the edits that still give
+    their part. vpatch shows what is new.
+
     Each patch is applied to the release twice before anything is written. Then its state on other
     releases is shown, beside what `git apply -3` makes of the original.
     """
@@ -164,6 +183,8 @@ def command(
         return ExitCode.CLEAN
     where, kind = source_named(source, commits, tree=tree, module=module, script=script)
     request = ImportRequest(where, vllm, other, kind, commits, **options)
+    if update:
+        return _update(context, request, as_json=as_json)
     imported = import_patches(context, request, output_dir)
     code = ExitCode.FINDINGS if any(p.needs_a_person for p in imported) else ExitCode.CLEAN
     if as_json:
@@ -173,6 +194,36 @@ def command(
             click.echo(line)
     click.echo(f"{counted(len(imported), 'patch')} written to {output_dir}")
     return code
+
+
+def _update(context: Context, request: ImportRequest, *, as_json: bool) -> CommandResult | ExitCode:
+    # They load the commands `edit` and `refresh`.
+    from vpatch.commands.importing.update.text import updated_lines  # noqa: PLC0415
+    from vpatch.commands.importing.update.usecase import update_patch  # noqa: PLC0415
+
+    _refuse_beside_update()
+    updated = update_patch(context, request)
+    code = ExitCode.FINDINGS if updated.needs_a_person else ExitCode.CLEAN
+    if as_json:
+        return CommandResult(ImportOutput.of_updated(updated), code)
+    for title, diff in (("the source", updated.new), ("the patch", updated.patch.diff)):
+        if diff:
+            click.echo(f"what is new in {title}:")
+            echo_code(b"".join(diff))
+    for line in updated_lines(updated):
+        click.echo(line)
+    return code
+
+
+def _refuse_beside_update() -> None:
+    """Refuse options that would have no effect on a patch that is there."""
+    context = click.get_current_context()
+    for name in ("output_dir", "examples", "exact", "text"):
+        if context.get_parameter_source(name) is ParameterSource.COMMANDLINE:
+            raise UnusedOptionError(
+                f"--{name.replace('_', '-')} would have no effect with --update",
+                hint="leave it out",
+            )
 
 
 def _refuse_beside_lift() -> None:

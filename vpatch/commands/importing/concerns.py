@@ -35,6 +35,8 @@ _PARTS = ("else", "elif", "except", "finally", "case", '"', "'")
 _BRACKETS = (("(", ")"), ("[", "]"), ("{", "}"))
 _WORD = re.compile(r"\w{3}")
 _MOST = 6
+# A class that more files have was never one of one file.
+_MOST_OTHERS = 4
 # So many files of a folder are looked at for a definition beside a new file.
 _MOST_NEIGHBOURS = 20
 
@@ -57,6 +59,7 @@ def concerns_of(files: Sequence[FileChange], before: View, after: View) -> Decla
         islice((one for path, one in distinct if _holds_at(path, one, before, after)), _MOST)
     )
     if holding:
+        holding += filter(None, [_in_one_file(one, tree, own) for one in holding])
         return holding[0] if len(holding) == 1 else {"any": [*holding]}
     same = [(f.path, definition_predicate(f.path, d, tree)) for f in existing for d in _stable(f)]
     same.sort(key=lambda placed: _vagueness(placed[1]))
@@ -64,6 +67,22 @@ def concerns_of(files: Sequence[FileChange], before: View, after: View) -> Decla
     lines = (line for file in existing for line in _unchanged_lines(file, tree))
     others = chain(stable, lines, _predicates_around(files, tree))
     return next((one for one in others if _holds_in(one, before, after)), _longest_line(tree))
+
+
+def _in_one_file(declared: Declared, tree: Tree, own: frozenset[str]) -> Declared | None:
+    """The same part of a class in any file, if none of the others that have it now has it there.
+
+    A release that has it elsewhere is one without the file, and not one without the code.
+    """
+    pattern, owner = str(declared["find"]), str(declared.get("within", ""))
+    if "files" not in declared or not (owner or pattern.startswith("class ")):
+        return None
+    same = files_with_root(owner, tree) if owner else files_defining(pattern, tree)
+    others = sorted(same - own)
+    if not 0 < len(others) <= _MOST_OTHERS:
+        return None
+    anywhere = {key: value for key, value in declared.items() if key != "files"}
+    return {"all": [anywhere, {"none": [{**anywhere, "files": [*others]}]}]}
 
 
 def _vagueness(declared: Declared) -> tuple[bool, bool]:
@@ -224,7 +243,7 @@ def definition_predicate(
     """
     scope, _, name = definition.name.rpartition(".")
     pattern = str(pattern_of(definition))
-    if (not scope or _tells(name)) and files_defining(pattern, tree) == {path}:
+    if (not scope or _tells(name)) and files_defining(pattern, tree) <= {path, *own}:
         return {"find": pattern}
     predicate: Declared = {"find": pattern, **({"within": scope} if scope else {})}
     if scope and files_with_root(scope, tree) <= {path, *own}:

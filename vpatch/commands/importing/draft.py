@@ -22,10 +22,10 @@ from vpatch.deriving.derive import (
 )
 from vpatch.errors import UsageError, VpatchError, combine
 from vpatch.library.patch import DECLARATION
-from vpatch.planning.editing import probe
 from vpatch.planning.state import State
 from vpatch.planning.view import View
-from vpatch.source.memory import ChangedTree, MemoryTree
+from vpatch.source.memory import ChangedTree
+from vpatch.workspace.examples import concerned_files, write_example
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -109,23 +109,9 @@ class Draft:
     def _write_sides(
         self, folder: Path, label: str, before: Mapping[str, bytes], after: Mapping[str, bytes]
     ) -> None:
-        more = self._concerned_files(before)
-        for side, files in (("before", before), ("after", after)):
-            for path, content in {**more, **files}.items():
-                place = folder / "examples" / label / side / path
-                place.parent.mkdir(parents=True, exist_ok=True)
-                place.write_bytes(content)
-
-    def _concerned_files(self, files: Mapping[str, bytes]) -> dict[str, bytes]:
-        """Files of the release without which some files would not concern the patch."""
-        predicate = Predicate.model_validate_json(json.dumps(self.concerns))
-        alone = View(MemoryTree(self.tree.pin, files))
-        more: dict[str, bytes] = {}
-        for site in probe(predicate, View(self.tree)).sites:
-            if probe(predicate, alone.over(more)).holds:
-                break
-            more[site.path] = self.tree.read(site.path)
-        return more
+        concerns = Predicate.model_validate_json(json.dumps(self.concerns))
+        more = concerned_files(concerns, self.tree, before)
+        write_example(folder / "examples" / label, {**more, **before}, {**more, **after})
 
 
 def draft(

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal, Self
 
 from pydantic import AliasPath, Field
 
+from vpatch.commands.edit.output import RefreshedPatchOutput
 from vpatch.console.document import OutputModel, read_from
 from vpatch.planning.state import State
+
+if TYPE_CHECKING:
+    from vpatch.commands.importing.update.usecase import UpdatedPatch
 
 
 class TextualEditOutput(OutputModel):
@@ -110,12 +114,32 @@ class LiftedPatchOutput(OutputModel):
     """Files beside the patch that no edit uses any more."""
 
 
+class UpdatedPatchOutput(RefreshedPatchOutput):
+    """What `--update` made of a patch, as `vpatch refresh` says it."""
+
+    new: str
+    """A diff: what the patch makes of the release now, beside what it made before."""
+    imported: ImportedPatchOutput
+    """What an import of the source alone would be. Nothing of it is written."""
+
+
 class ImportOutput(OutputModel):
     """The result of `vpatch import`."""
 
     patches: list[ImportedPatchOutput]
     lifted: LiftedPatchOutput | None = None
     """With `--lift` alone; then nothing is imported."""
+    updated: UpdatedPatchOutput | None = None
+    """With `--update` alone."""
+
+    @classmethod
+    def of_updated(cls, updated: UpdatedPatch) -> Self:
+        """What `--update` did: models of `vpatch refresh`, with what is new in the source."""
+        diff, new = (
+            b"".join(lines).decode(errors="replace") for lines in (updated.patch.diff, updated.new)
+        )
+        shown = {**vars(updated.patch), "diff": diff, "new": new, "imported": updated.imported}
+        return cls(patches=[], updated=UpdatedPatchOutput.model_validate(shown))
 
 
 class NewOutput(OutputModel):

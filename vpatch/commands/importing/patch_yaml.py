@@ -95,6 +95,11 @@ def edits_yaml(edits: Sequence[Declared], notes: Mapping[int, str], indent: int)
     return "".join(" " * indent + line[2:] if line.strip() else line for line in lines)
 
 
+def effect_yaml(effect: Declared) -> str:
+    """Return the lines of an effect."""
+    return _dump(CommentedMap({"effect": _plain(effect)}))
+
+
 def _edit_list(edits: Sequence[Declared], notes: Mapping[int, str]) -> CommentedSeq:
     listed = CommentedSeq([_order_keys(edit) for edit in edits])
     for index, note in notes.items():

@@ -41,6 +41,7 @@ class ImportRequest:
         releases: those to compare with git: several with commas, `all`, or `none`; by default
             those in the cache.
         upstreamed: whether the release must have the change already; else vpatch finds out.
+        fuzz: whether a diff that git does not take is laid in with GNU patch.
         seen_at: where a script sees the release, if not at the usual place.
         only: the names of what to take of a module; by default all.
     """
@@ -56,6 +57,7 @@ class ImportRequest:
     examples: bool = False
     releases: str | None = None
     upstreamed: bool = False
+    fuzz: bool = False
     seen_at: Path | None = None
     only: tuple[str, ...] = ()
 

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import json
+import re
 import shutil
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Literal
 
+from vpatch.changes.paths import glob_of
 from vpatch.commands.importing.claims import effect_by_text
 from vpatch.commands.importing.comparison import ReleaseComparison
 from vpatch.commands.importing.draft import Draft, changed, draft, without_merging
+from vpatch.commands.importing.lacking_imports import lacking_imports
+from vpatch.commands.importing.needed_names import patches_needed_by_name
 from vpatch.commands.importing.proof import (
     ImportProof,
     decisions_alone,
@@ -21,6 +26,7 @@ from vpatch.library.loading import load_patch
 from vpatch.planning.plan import plan
 from vpatch.planning.state import State
 from vpatch.trust.decision import NOTHING
+from vpatch.util.plural import counted
 from vpatch.workspace.examples import run_examples
 
 if TYPE_CHECKING:
@@ -37,6 +43,7 @@ if TYPE_CHECKING:
 _Plainer = Literal["apart", "exact", "text"]
 # Longer than any line of code.
 _LONG = 10_000
+_WORD = re.compile(r"\w+")
 
 
 @dataclass(frozen=True)
@@ -82,6 +89,7 @@ class ImportRun:
         if errors:
             raise combine(errors)
         drafts, proofs, notes = self._make_provable(drafts)
+        drafts = self._with_imports(drafts)
         requires = self._requires(drafts)
         if self.release is not None:
             drafts = self._recognise(drafts, requires)
@@ -156,6 +164,30 @@ class ImportRun:
             raise combine(errors)
         return drafts, proofs, notes
 
+    def _with_imports(self, drafts: list[Draft]) -> list[Draft]:
+        """The drafts, with imports that other releases lack for the new code."""
+        for number, one in enumerate(drafts):
+            files = b" ".join(one.assembled.files.values()).decode(errors="replace")
+            words = set(_WORD.findall(f"{json.dumps(one.assembled.edits)} {files}"))
+            changes = [each.change for each in drafts]
+            others = self._others(changes, number)
+            lacking = lacking_imports(self.context, one.change, self.tree, words, others)
+            if not lacking:
+                continue
+            edits = [{**each.edit, "files": glob_of(each.path, one.tree)} for each in lacking]
+            assembled = replace(one.assembled, edits=(*one.assembled.edits, *edits))
+            notes = [
+                f"{each.path}: the patch also imports {each.name}, for "
+                f"{counted(len(each.releases), 'release')} without that import"
+                for each in lacking
+            ]
+            change = replace(one.change, notes=(*one.change.notes, *notes))
+            further = replace(one, assembled=assembled, change=change)
+            tried = [*drafts[:number], further, *drafts[number + 1 :]]
+            if not any(proof.failure for proof in self._proofs(tried, _chain(tried))):
+                drafts = tried
+        return drafts
+
     def _plainer(self, drafts: Sequence[Draft], number: int, how: _Plainer) -> Draft:
         """A draft with an edit for each place, or one that is derived anew: `exact`, or as text."""
         if how == "apart":
@@ -168,7 +200,16 @@ class ImportRun:
         )
 
     def _requires(self, drafts: Sequence[Draft]) -> dict[str, tuple[str, ...]]:
-        """Which patches each one needs: none that fits the release alone, in whatever order."""
+        """Which patches each one needs: by the files that they change, and by what it imports."""
+        by_name = patches_needed_by_name([one.change for one in drafts])
+        by_file = self._requires_by_file(drafts)
+        return {
+            name: tuple(dict.fromkeys([*needed, *by_name[name]]))
+            for name, needed in by_file.items()
+        }
+
+    def _requires_by_file(self, drafts: Sequence[Draft]) -> dict[str, tuple[str, ...]]:
+        """Of patches of one file: none is needed by one that fits the release alone."""
         chain = _chain(drafts)
         if not any(chain.values()):
             return chain
@@ -202,7 +243,7 @@ class ImportRun:
         """Other drafts of a change, with more edits or with an effect by text."""
         one = drafts[number]
         below = self._below([each.change for each in drafts[:number]])
-        by_text = effect_by_text(one.change.files, self.tree)
+        by_text = effect_by_text(one.change.files, self.tree, one.left_out)
         if self.request.text:
             yield replace(one, effect=by_text)
             return
@@ -213,7 +254,7 @@ class ImportRun:
             yield replace(one, effect=by_text)
         exact = draft(one.change, below, exact=True, merge=False, others=others)
         yield exact
-        yield replace(exact, effect=by_text)
+        yield replace(exact, effect=effect_by_text(one.change.files, self.tree))
 
     def _is_recognised(
         self, drafts: Sequence[Draft], number: int, requires: Mapping[str, Sequence[str]]

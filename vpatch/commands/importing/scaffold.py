@@ -125,7 +125,8 @@ def present(place: Path) -> UsageError:
     return UsageError(
         f"there is a patch {place.name!r} already",
         where=str(place),
-        hint="choose another id or folder, or remove the one that is there",
+        hint="choose another id or folder, remove the one that is there, or give --update if this "
+        "is its newer form",
         code="importing.exists",
     )
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from vpatch.commands.proofs import behaviour, shape_text
+from vpatch.commands.proofs import behaviour, example_text, shape_text
 from vpatch.commands.proofs.output import TestOutput
 from vpatch.commands.proofs.recipe import RecipeRun, run_on_recipe
 from vpatch.commands.proofs.releases import ReleaseRun, releases_of, run_on_releases
@@ -68,6 +68,11 @@ _BOTH = "give --record and --engine as well"
     help="Write the code that each patch reads to its shapes.json. With --engine, write the "
     "results of its tests, and skip those on record.",
 )
+@click.option(
+    "--record-examples",
+    is_flag=True,
+    help="Write an example for each variant of the patches, or for each release of --vllm.",
+)
 @library_option
 @renamed_option(
     "--rerun",
@@ -103,6 +108,7 @@ def command(
     on: str | None,
     *,
     record: bool,
+    record_examples: bool,
     again: bool,
     no_style: bool,
     with_library: bool,
@@ -120,6 +126,10 @@ def command(
     With --record, read all releases instead, or those of --vllm, and record the code that each
     patch reads there. vpatch status marks any other code.
 
+    With --record-examples, write examples from releases instead: the files that the patch changes,
+    before and after. Without --vllm, each variant gets the newest release that needs it. Examples
+    that are there stay. Ends with 1 if one could not be written.
+
     With --engine, run the behaviour tests instead, in a real vLLM. Each test must fail as declared
     on the pristine tree, and pass on the patched tree.
 
@@ -131,6 +141,7 @@ def command(
     and it must pass. Each new engine is removed after use. Ends with 1 if a test contradicts the
     state of its patch. With --record, the same command goes on where it was interrupted.
     """
+    others = engine or recipe or record or no_style
     where = RunOptions(engine=engine, on=on, **cluster).where()
     several = record or recipe or vllm == "all" or "," in (vllm or "")
     has_limit = keep_engines is not None
@@ -144,6 +155,7 @@ def command(
         ("--no-style", no_style and (engine or record), "here", "leave it out"),
         ("--evidence-dir", evidence_dir and not engine, "without --engine", _ENGINE),
         ("--evidence-dir", evidence_dir and several, "here", "give one --vllm, and no --record"),
+        ("--record-examples", record_examples and others, "here", "give it alone, or with --vllm"),
         ("--rerun", again and not (record and engine), "here", _BOTH),
         ("--keep-engines", has_limit and (recipe or not several), "here", "give --vllm all"),
         ("--cluster", on and not engine, "without --engine", _ENGINE),
@@ -157,8 +169,13 @@ def command(
     library = context.library
     chosen = library.load_named(ids or (() if with_library else library.in_project))
     note_left_out(context, library.patches.keys() - {one.id for one in chosen} if not ids else ())
-    if record and engine is None:
-        return shape_text.record(context, chosen, vllm, as_json=as_json)
+    named = releases_of(context, vllm) if vllm and not engine else None
+    if record_examples or (record and engine is None):
+        if record_examples:
+            recorded = example_text.record(context, chosen, named, as_json=as_json)
+        else:
+            recorded = shape_text.record(context, chosen, vllm, as_json=as_json)
+        return recorded
     if engine and vllm and several:
         count = 1 if keep_engines is None else keep_engines
         asked = ReleaseRun(chosen, engine, releases_of(context, vllm), record, again, count)
@@ -168,7 +185,6 @@ def command(
         return behaviour.run_tests(context, asked_for, where, as_json=as_json)
     if no_style:
         return _examples(chosen, [], as_json=as_json)
-    named = releases_of(context, vllm) if vllm else None
     return _examples(chosen, judge_style(context, chosen, named), as_json=as_json)
 
 

@@ -12,6 +12,7 @@ from vpatch.console.document import OutputModel, read_from
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from vpatch.commands.proofs.example_records import RecordedExample
     from vpatch.commands.proofs.shape_records import RecordedShapes
     from vpatch.commands.proofs.style import Style
     from vpatch.workspace.examples import ExampleResult
@@ -24,7 +25,7 @@ class ExampleOutput(OutputModel):
     example: str
     """The folder of the example, below `examples`."""
     failures: list[str]
-    """Sentences and diffs for people; empty if the example holds."""
+    """Sentences and diffs for people; empty if the example holds, or was written."""
 
 
 class RefusingHookOutput(OutputModel):
@@ -140,7 +141,7 @@ class TestOutput(OutputModel):
     """The result of `vpatch test`."""
 
     examples: list[ExampleOutput]
-    """Empty with `--engine`."""
+    """Empty with `--engine`. With `--record-examples`, those that were asked for."""
     style: list[StyleOutput]
     """Empty with `--no-style`, `--engine` and `--record`. Without `--vllm`, of own patches only."""
     behaviour_tests: list[BehaviourTestOutput]
@@ -186,6 +187,19 @@ class TestOutput(OutputModel):
             for conflicting in one.left_out
         ]
         return cls.of(shapes=shapes, left_out=left_out)
+
+    @classmethod
+    def of_recorded_examples(cls, recorded: Iterable[RecordedExample]) -> Self:
+        return cls.of(
+            examples=[
+                ExampleOutput(
+                    patch=one.patch.id,
+                    example=one.name,
+                    failures=[] if one.why_not is None else [one.why_not],
+                )
+                for one in recorded
+            ]
+        )
 
     @classmethod
     def of_examples(

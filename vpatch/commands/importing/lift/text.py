@@ -11,7 +11,7 @@ from vpatch.util.plural import counted
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from vpatch.commands.importing.lift_usecase import LiftedPatch
+    from vpatch.commands.importing.lift.usecase import LiftedPatch
 
 
 def lifted_lines(one: LiftedPatch) -> Iterator[str]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from vpatch.commands.importing.edit_lines import NotLiftableError, with_edits
-from vpatch.commands.importing.lift import LiftedEdit, lifted_edits
+from vpatch.commands.importing.lift.edits import LiftedEdit, lifted_edits
 from vpatch.commands.importing.proof import failure_of_second, without_requires
 from vpatch.declare.edits import DiffEdit, TextEdit
 from vpatch.errors import UsageError

@@ -1,0 +1,90 @@
+"""How `vpatch refresh` and `vpatch import --update` show what became of a patch."""
+
+from __future__ import annotations
+
+from itertools import groupby
+from typing import TYPE_CHECKING
+
+from vpatch.console.output import style
+from vpatch.library.shapes import SHAPES
+from vpatch.util.plural import counted, listed
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from vpatch.commands.edit.absorb.result import AbsorbedSeries
+    from vpatch.commands.edit.refresh_result import RefreshedPatch
+    from vpatch.commands.edit.states import StateChange
+
+
+_SHOWN = 6
+
+
+def refreshed_lines(result: RefreshedPatch, source: str) -> Iterator[str]:
+    """Say what became of a patch. `source` names what it was to give, such as the work tree."""
+    name = style(result.id, bold=True)
+    if not result.written:
+        yield f"{name}  says what {source} says already; nothing was written"
+    elif result.variant is not None:
+        yield (
+            f"{name}  gives the bytes of {source} on {result.version} by a new variant, "
+            f"{result.variant!r}; what it says for other releases stays"
+        )
+    else:
+        yield (
+            f"{name}  gives the bytes of {source} on {result.version}; "
+            f"{result.same} of {counted(result.total, 'edit')} "
+            f"{'stays' if result.total == 1 else 'stay'} word for word"
+        )
+    yield from (f"  as text  {reason}" for reason in result.by_text)
+    yield from (f"  {note}" for note in result.examples)
+    yield from _states(result)
+    if (result.folder / SHAPES).is_file() and result.written:
+        yield f"next: vpatch test {result.id} --record writes the code that it is known on anew"
+    yield from (f"  not in the patch  {reason}" for reason in result.kept_for)
+    if result.checkout is not None:
+        yield f"{result.checkout} stays; vpatch edit --abort {result.id} removes it"
+
+
+def absorbed_lines(series: AbsorbedSeries) -> Iterator[str]:
+    """Say what became of the hunks of a series."""
+    for one in series.patches:
+        if one.result.diff:
+            yield one.result.diff_text.rstrip("\n")
+        yield from refreshed_lines(one.result, "the work tree")
+        yield f"  got  {listed([hunk.where for hunk in one.hunks], _SHOWN)}"
+    if not series.patches and not series.remaining:
+        yield "the patches say what the work tree says already; nothing was written"
+    for state in series.series:
+        if state.differs:
+            yield f"  {state.version:<18} {state.patch}: {_change(state.before, state.after)}"
+            yield from _why([state])
+    yield from (f"  in no patch  {one.where}: {one.reason}" for one in series.remaining)
+    yield from (f"  in no patch  {reason}" for reason in series.kept_for)
+    if series.checkout is not None:
+        yield f"{series.checkout} stays, with what is in no patch; vpatch edit --abort removes it"
+
+
+def _states(result: RefreshedPatch) -> Iterator[str]:
+    """The states that changed in the series, and those of the patch on other releases."""
+    for one in result.series:
+        if one.differs or one.patch == result.id:
+            yield f"  {one.version:<18} {one.patch}: {_change(one.before, one.after)}"
+            yield from _why([one])
+    for (before, after), group in groupby(
+        result.releases, key=lambda one: (str(one.before), str(one.after))
+    ):
+        members = list(group)
+        versions = [one.version for one in members]
+        span = versions[0] if len(versions) == 1 else f"{versions[0]} to {versions[-1]}"
+        yield f"  {span:<18} {_change(before, after)}"
+        yield from _why(members)
+
+
+def _why(members: Sequence[StateChange]) -> Iterator[str]:
+    if members[0].is_worse:
+        yield f"      {members[0].reason}"
+
+
+def _change(before: str, after: str) -> str:
+    return f"{after}, as before" if before == after else f"{before} -> {after}"

@@ -1,0 +1,122 @@
+"""New code uses names that its file imports, and that the same file of other releases does not."""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import dataclass
+from itertools import islice
+from typing import TYPE_CHECKING
+
+from packaging.version import Version
+
+from vpatch.deriving.code import named
+from vpatch.deriving.module_names import bound_in, imports_in, place_of
+from vpatch.deriving.source_code import SourceCode, parsed, parsed_if_python
+from vpatch.source.spec import PypiSpec
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Set as AbstractSet
+
+    from vpatch.changes.change import FileChange, SourceChange
+    from vpatch.deriving.candidate import Declared
+    from vpatch.deriving.other_releases import OtherFile
+    from vpatch.source.tree import Tree
+    from vpatch.workspace.context import Context
+
+# So many files of a release are looked at for an import of a library.
+_MOST_FILES = 20
+
+
+@dataclass(frozen=True)
+class LackingImport:
+    """An import that a file has, and that the same file lacks in some releases.
+
+    `name` is the dotted name that it is of, and `edit` adds it.
+    """
+
+    path: str
+    name: str
+    edit: Declared
+    releases: tuple[str, ...]
+
+
+def lacking_imports(
+    context: Context,
+    change: SourceChange,
+    tree: Tree,
+    words: AbstractSet[str],
+    elsewhere: Mapping[str, Sequence[OtherFile]],
+) -> list[LackingImport]:
+    """The imports of changed files that new code needs, and that other releases of a tree lack.
+
+    `words` are those of the edits. An import is left out if one of these releases does not have
+    what it names: there, it would fail.
+    """
+    lacking = [
+        one
+        for file in change.files
+        if file.before is not None and file.path.endswith(".py")
+        for one in _lacking(file, words, elsewhere.get(file.path, ()))
+    ]
+    for version in sorted({version for one in lacking for version in one.releases}, key=Version):
+        with context.tree(PypiSpec(tree.pin.tree, version)) as other:
+            lacking = [
+                one for one in lacking if version not in one.releases or _has(other, one.name)
+            ]
+    return lacking
+
+
+def _has(tree: Tree, name: str) -> bool:
+    """Whether a tree defines a dotted name, or else imports it itself."""
+    there = frozenset(tree.paths())
+    if place_of(name, lambda path: tree.read(path) if path in there else None) is not None:
+        return True
+    if name.partition(".")[0] in {path.partition("/")[0] for path in tree.package_files}:
+        return False
+    # Of a library: the release runs with one that has it.
+    word = name.rpartition(".")[2].encode()
+    return any(
+        name in imports_in(parsed_if_python(tree.read(path)), path).values()
+        for path in islice(sorted(tree.holding(word)), _MOST_FILES)
+    )
+
+
+def _lacking(
+    file: FileChange, words: AbstractSet[str], others: Sequence[OtherFile]
+) -> Iterator[LackingImport]:
+    try:
+        sides = SourceCode(file.before or b""), SourceCode(file.after)
+        bound = [(other.releases, bound_in(parsed(other.content))) for other in others]
+    except (SyntaxError, ValueError, RecursionError):
+        return
+    unchanged = {ast.dump(one.node) for one in sides[0].block.statements}
+    for node in (one.node for one in sides[1].block.statements):
+        if not isinstance(node, ast.ImportFrom) or node.level or ast.dump(node) not in unchanged:
+            continue
+        for alias in node.names:
+            name = alias.asname or alias.name
+            releases = [v for versions, names in bound if name not in names for v in versions]
+            user = _new_user(name, *sides) if releases and name in words else None
+            if user is not None:
+                code = ast.unparse(ast.ImportFrom(node.module, [alias], 0))
+                edit: Declared = {"add-import": code, "beside": user}
+                dotted = f"{node.module}.{alias.name}"
+                yield LackingImport(file.path, dotted, edit, tuple(releases))
+
+
+def _new_user(name: str, before: SourceCode, after: SourceCode) -> str | None:
+    """A pattern of a definition that uses a name more often than before."""
+    counts = [
+        {one.name: _count(one.node, name) for one in side.block.statements if one.name is not None}
+        for side in (before, after)
+    ]
+    for statement in after.block.statements:
+        own = statement.name
+        if own in counts[0] and counts[1][str(own)] > counts[0][str(own)]:
+            return named(after, statement.node)[0]
+    return None
+
+
+def _count(root: ast.AST, name: str) -> int:
+    return sum(isinstance(node, ast.Name) and node.id == name for node in ast.walk(root))

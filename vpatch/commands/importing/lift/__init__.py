@@ -1,0 +1,1 @@
+"""`vpatch import --lift`: edits by text become edits by meaning."""

@@ -1,0 +1,1 @@
+"""`vpatch import --update`: a patch gives the newer form of its source."""
