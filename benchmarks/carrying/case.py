@@ -10,7 +10,7 @@ from difflib import SequenceMatcher
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from imports.steps import same_code
+from carrying.judge import same_meaning
 
 from vpatch.commands.edit.markers import MARKERS
 from vpatch.commands.edit.refresh import refresh_patch
@@ -66,6 +66,7 @@ class Row:
     edits: str = ""
     proposal: str | None = None
     open_parts: int = 0
+    doubts: list[str] = field(default_factory=list)
     by_hand: list[str] = field(default_factory=list)
     wrong: list[str] = field(default_factory=list)
     old_right: bool = False
@@ -133,6 +134,7 @@ def _describe(row: Row, one: CarriedPatch) -> None:
     row.edits = f"{one.total - len(one.failing)} of {one.total}"
     row.proposal = one.proposal
     row.open_parts = one.laid.open_parts
+    row.doubts = list(one.laid.doubts)
 
 
 def _solve(row: Row, checkout: Path, files: tuple[str, ...], wanted: Mapping[str, bytes]) -> None:
@@ -145,7 +147,7 @@ def _solve(row: Row, checkout: Path, files: tuple[str, ...], wanted: Mapping[str
             target = _without_conflicts(text)[0]
             row.wrong.append(f"{path}: it is not to change")
             continue
-        if same_code(path, text, target, docstrings=True):
+        if same_meaning(path, text, target):
             if text != target:
                 row.comments.append(path)
             continue
@@ -200,7 +202,7 @@ def _gives(
     if files.keys() != wanted.keys():
         row.failure = f"it changes other files of {Path(source).name}"
         return False
-    return all(same_code(path, files[path], wanted[path], docstrings=True) for path in files)
+    return all(same_meaning(path, files[path], wanted[path]) for path in files)
 
 
 def _is_stable(context: Context, patch: str, source: str) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from packaging.version import Version
@@ -13,6 +13,7 @@ from vpatch.commands.bump.propose import with_proposal
 from vpatch.commands.bump.verdict import judge
 from vpatch.commands.edit.changed_patch import beside_of
 from vpatch.commands.edit.checks import location_at
+from vpatch.commands.edit.doubts import doubts_of
 from vpatch.commands.edit.patch_text import Location, edits_at, read
 from vpatch.commands.edit.series import Series, planned_series, required_series
 from vpatch.commands.edit.three_sides import LaidPatch, ThreeSides
@@ -140,6 +141,7 @@ def _carried(context: Context, old: Series, new: Series, room: Path) -> CarriedP
         view = views.whole(start, views.new)
         if view is not None:
             laid = LaidPatch(dict(view.files), (), ())
+            laid = _with_doubts(laid, old, new, views.new)
             words = proposal.said
             return CarriedPatch(
                 release, old.decision.variant, len(edits), both.failing, words, start, laid, diff
@@ -152,10 +154,16 @@ def _carried(context: Context, old: Series, new: Series, room: Path) -> CarriedP
         ThreeSides(base, theirs, ours, labels).lay()
         for base, ours in ((both.old, both.new), (views.old, views.new))
     ]
-    laid = min(ways, key=lambda one: one.open_parts)
+    laid = min(ways, key=lambda one: (one.open_parts, len(one.doubts)))
+    laid = _with_doubts(laid, old, new, views.new)
     return CarriedPatch(
         release, old.decision.variant, len(edits), both.failing, None, tuple(edits), laid, diff
     )
+
+
+def _with_doubts(laid: LaidPatch, old: Series, new: Series, below: View) -> LaidPatch:
+    doubts = dict.fromkeys([*laid.doubts, *doubts_of(old, new, below, laid)])
+    return replace(laid, doubts=tuple(doubts))
 
 
 @dataclass(frozen=True)

@@ -8,8 +8,11 @@ from difflib import SequenceMatcher
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
+from vpatch.commands.edit.clear_conflicts import with_clear_conflicts
 from vpatch.commands.edit.markers import MARKERS, ConflictPlace, conflict_places
-from vpatch.git.merge import MergedFile, SideLabels, merge_file
+from vpatch.commands.edit.settled_names import NewNames
+from vpatch.commands.edit.upstream_names import renames, with_names
+from vpatch.git.merge import SideLabels, merge_file
 from vpatch.planning.code_place import place_of
 from vpatch.planning.outline import is_python
 from vpatch.planning.references import changed_definitions
@@ -32,12 +35,14 @@ _ALIKE = 0.5
 class LaidPatch:
     """The files of the new release with the change in them.
 
-    `places` are conflicts. `aside` says which parts of the change have no place there.
+    `places` are conflicts. `aside` says which parts of the change have no place there. `doubts` are
+    what somebody must look at, though no conflict is there.
     """
 
     files: dict[str, bytes]
     places: tuple[ConflictPlace, ...]
     aside: tuple[str, ...]
+    doubts: tuple[str, ...] = ()
 
     @property
     def open_parts(self) -> int:
@@ -55,6 +60,8 @@ class ThreeSides:
     labels: SideLabels
     _files: dict[str, bytes] = field(default_factory=dict)
     _aside: list[str] = field(default_factory=list)
+    # Where the old release has the files.
+    _origins: dict[str, str] = field(default_factory=dict)
 
     def lay(self) -> LaidPatch:
         """Lay the change into the new release, file by file."""
@@ -69,7 +76,12 @@ class ThreeSides:
         places = [
             place for path, text in sorted(files.items()) for place in conflict_places(path, text)
         ]
-        return LaidPatch(files, tuple(places), tuple(self._aside))
+        names = NewNames(self.base, self.ours)
+        open_files = {place.path for place in places}
+        for path in sorted(files.keys() - open_files):
+            if is_python(path):
+                files[path] = names.settled(self._origins.get(path, path), path, files[path])
+        return LaidPatch(files, tuple(places), tuple(self._aside), tuple(names.notes))
 
     def _read(self, path: str) -> bytes | None:
         return self._files[path] if path in self._files else self.ours.read(path)
@@ -83,6 +95,11 @@ class ThreeSides:
                 self._merge(path, present, b"", theirs)
             return
         target = path if self._read(path) is not None else self._moved(path, base)
+        if target is not None:
+            self._origins[target] = path
+            if is_python(path):
+                names = NewNames(self.base, self.ours)
+                base, theirs = (names.of_side(path, target, side) for side in (base, theirs))
         moved = list(self._moved_functions(path, base, theirs, target))
         rest = _without(moved, base, theirs)
         if target is None and rest != base:
@@ -93,15 +110,19 @@ class ThreeSides:
             self._lay_function(one)
 
     def _merge(self, path: str, ours: bytes, base: bytes, theirs: bytes) -> None:
-        merged = self._merged(ours, base, theirs)
+        merged = self._merged(path, ours, base, theirs)
         if merged is None:
             self._aside.append(f"{path} has no lines, and differs in both releases")
         else:
-            self._files[path] = merged.content
+            self._files[path] = merged
 
-    def _merged(self, ours: bytes, base: bytes, theirs: bytes) -> MergedFile | None:
+    def _merged(self, path: str, ours: bytes, base: bytes, theirs: bytes) -> bytes | None:
+        """What git makes of three sides, and then what is clear of each conflict that is left."""
         with scratch_folder() as folder:
-            return merge_file(folder, ours, base, theirs, self.labels)
+            merged = merge_file(folder, ours, base, theirs, self.labels)
+        if merged is None or not merged.conflicts:
+            return merged and merged.content
+        return with_clear_conflicts(merged.content, python=is_python(path))
 
     def _moved(self, path: str, base: bytes) -> str | None:
         """The only file of that name that only the new release has, if it is mostly the same."""
@@ -131,7 +152,9 @@ class ThreeSides:
         for name in sorted(before.keys() & after.keys() - present):
             heir = successor(place_of(path, base, before[name]), self.base, self.ours)
             if heir is not None:
-                yield _MovedFunction(before[name], after[name], heir.path, heir.name, base, theirs)
+                yield _MovedFunction(
+                    path, before[name], after[name], heir.path, heir.name, base, theirs
+                )
 
     def _functions(self, path: str, text: bytes, names: set[str]) -> dict[str, Definition]:
         """The functions with some names, by name; of two with the same name, none."""
@@ -151,11 +174,20 @@ class ThreeSides:
         sides.append(one.lines(one.theirs, one.after))
         indents = [_indent(side) for side in sides]
         bare = [_shifted(side, -by) for side, by in zip(sides, indents, strict=True)]
-        merged = self._merged(*(b"".join(side) for side in bare))
+        texts = [b"".join(side) for side in bare]
+        names = renames(*(text.decode(errors="replace") for text in (texts[1], texts[0])), local=True)
+        texts[1:] = [
+            with_names(text.decode(errors="surrogateescape"), names, local=True).encode(
+                errors="surrogateescape"
+            )
+            for text in texts[1:]
+        ]
+        merged = self._merged(one.path, *texts)
+        self._origins.setdefault(one.path, one.origin)
         if merged is None:
             self._aside.append(f"{one.path} has no lines, and differs in both releases")
             return
-        lines[first:last] = _shifted(merged.content.splitlines(keepends=True), indents[0])
+        lines[first:last] = _shifted(merged.splitlines(keepends=True), indents[0])
         self._files[one.path] = b"".join(lines)
 
 
@@ -163,6 +195,7 @@ class ThreeSides:
 class _MovedFunction:
     """A function that the change is in: as it was, as it is to be, and where it went."""
 
+    origin: str
     before: Definition
     after: Definition
     path: str
