@@ -11,11 +11,16 @@ import sys
 import tempfile
 from dataclasses import asdict
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from carrying.case import Row, row_of
+from carrying.case import Case, Row, row_of
 from carrying.library import library_cases
+from carrying.planted import planted_cases
 
 from vpatch.workspace.context import Context
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 
 def show(rows: list[Row]) -> None:
@@ -38,9 +43,17 @@ def show(rows: list[Row]) -> None:
     for line in table:
         print("  ".join(c.ljust(w) for c, w in zip(line, widths, strict=True)).rstrip())
     for row in rows:
-        for name in ("proposal", "by_hand", "wrong", "comments", "failure"):
+        for name in ("proposal", "doubts", "by_hand", "wrong", "comments", "failure"):
             if getattr(row, name):
                 print(f"{row.patch} {row.what or row.step}: {name}: {getattr(row, name)}")
+
+
+def _cases(only: str | None, asked: list[str], room: Path) -> Iterator[Case]:
+    with Context(offline=True, trust_everything=True) as context:
+        if only != "planted":
+            yield from library_cases(context, asked)
+        if only != "library":
+            yield from planted_cases(context, asked, room)
 
 
 def main() -> int:
@@ -51,12 +64,10 @@ def main() -> int:
     parser.add_argument("--keep", type=Path)
     options = parser.parse_args()
     rows = []
-    with Context(offline=True, trust_everything=True) as context:
-        cases = list(library_cases(context, options.patches))
-    for number, case in enumerate(cases):
-        with tempfile.TemporaryDirectory() as name:
-            room = Path(name) if options.keep is None else options.keep / f"{number}-{case.patch}"
-            room.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory() as name:
+        for number, case in enumerate(_cases(options.only, options.patches, Path(name))):
+            room = (options.keep or Path(name)) / f"{number}-{case.patch}"
+            room.mkdir(parents=True)
             rows.append(row_of(case, room))
             print(rows[-1], file=sys.stderr)
     if options.as_json:

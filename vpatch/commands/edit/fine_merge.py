@@ -8,10 +8,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from difflib import SequenceMatcher
-from itertools import pairwise
+from typing import TYPE_CHECKING
 
 from vpatch.commands.edit.hunks_of_sides import SideHunk, clusters, counterparts, side_hunks
 from vpatch.commands.edit.token_merge import both_inserted, merge_tokens
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from vpatch.commands.edit.hunks_of_sides import Cluster
 
 # Upstream's lines beside which something is added: as many as before, and this much the same.
 _ALIKE = 0.5
@@ -71,21 +76,19 @@ class _Region:
     def of(
         cls, ours: list[str], base: list[str], theirs: list[str], *, backwards: bool
     ) -> _Region:
-        sides = [_Side.of(base, side, backwards=backwards) for side in (ours, theirs)]
-        return cls(base, *sides, backwards)
+        own, other = (_Side.of(base, side, backwards=backwards) for side in (ours, theirs))
+        return cls(base, own, other, backwards)
 
     def merged(self) -> str | None:
         """The lines with the changes of both sides."""
         parts = clusters(self.ours.hunks, self.theirs.hunks)
-        if not all(self._may_touch(one, other) for one, other in pairwise(parts)):
+        if not self._is_clear(parts):
             return None
         pieces: list[str] = []
         at = 0
         for part in parts:
-            own, other = part
-            both = [*own, *other]
-            first, last = min(one.first for one in both), max(one.last for one in both)
-            piece = self._piece(own, other, first, last)
+            first, last = _span(part)
+            piece = self._piece(*part, first, last)
             if piece is None:
                 return None
             pieces += [*self._kept(at, first), *piece]
@@ -150,30 +153,40 @@ class _Region:
         ]
         return fitting[0] if len(fitting) == 1 else None
 
-    def _may_touch(
-        self,
-        one: tuple[list[SideHunk], list[SideHunk]],
-        other: tuple[list[SideHunk], list[SideHunk]],
-    ) -> bool:
-        """Whether two changes may be beside each other, if one is of each side.
+    def _is_clear(self, parts: Sequence[Cluster]) -> bool:
+        """Whether changes that touch each other leave no doubt about their order."""
+        spans = [_span(part) for part in parts]
+        for number, part in enumerate(parts):
+            if part[0]:
+                continue
+            first, last = spans[number]
+            beside = [
+                parts[other][0]
+                for other in (number - 1, number + 1)
+                if 0 <= other < len(parts)
+                and (spans[other][1] == first or spans[other][0] == last)
+            ]
+            anew = [hunks for hunks in beside if hunks and not self._is_alike(hunks)]
+            # What is added stays at the line that upstream left as it was.
+            if len(anew) > (1 if first == last and len(beside) == 1 else 0):
+                return False
+        return True
 
-        Where upstream wrote lines anew, it is not clear where an addition beside them goes.
-        """
-        last, first = max(h.last for h in (*one[0], *one[1])), min(
-            h.first for h in (*other[0], *other[1])
-        )
-        if last < first or bool(one[0]) == bool(other[0]):
-            return True
-        hunks = one[0] or other[0]
-        begin, end = hunks[0].first, hunks[-1].last
-        own = self.ours.segment(hunks, begin, end)
-        before = self.base[begin:end]
+    def _is_alike(self, hunks: list[SideHunk]) -> bool:
+        """Whether upstream only added or removed lines, or changed each of them a little."""
+        first, last = hunks[0].first, hunks[-1].last
+        own, before = self.ours.segment(hunks, first, last), self.base[first:last]
         if not before or not own:
             return True
         return len(own) == len(before) and all(
             SequenceMatcher(None, a.strip(), b.strip(), autojunk=False).ratio() >= _ALIKE
             for a, b in zip(own, before, strict=True)
         )
+
+
+def _span(part: Cluster) -> tuple[int, int]:
+    both = [*part[0], *part[1]]
+    return min(one.first for one in both), max(one.last for one in both)
 
 
 def indent(line: str) -> int:

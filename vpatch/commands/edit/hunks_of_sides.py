@@ -26,6 +26,10 @@ class SideHunk:
         return self.first < other.last and other.first < self.last
 
 
+# The differences of upstream, and those of the change, that overlap.
+Cluster = tuple[list[SideHunk], list[SideHunk]]
+
+
 def side_hunks(base: Sequence[str], side: Sequence[str], *, backwards: bool) -> list[SideHunk]:
     """The differences, looked for from the beginning or from the end."""
     if not backwards:
@@ -50,13 +54,11 @@ def counterparts(hunks: Sequence[SideHunk], length: int) -> list[int | None]:
     return places
 
 
-def clusters(
-    own: Sequence[SideHunk], other: Sequence[SideHunk]
-) -> list[tuple[list[SideHunk], list[SideHunk]]]:
+def clusters(own: Sequence[SideHunk], other: Sequence[SideHunk]) -> list[Cluster]:
     """The differences of both sides in order, those together that overlap."""
     tagged = [(hunk, 0) for hunk in own] + [(hunk, 1) for hunk in other]
     tagged.sort(key=lambda one: (one[0].first, one[0].last))
-    listed: list[tuple[list[SideHunk], list[SideHunk]]] = []
+    listed: list[Cluster] = []
     for hunk, side in tagged:
         if listed and any(hunk.overlaps(one) for part in listed[-1] for one in part):
             listed[-1][side].append(hunk)

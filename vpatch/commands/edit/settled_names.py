@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from difflib import SequenceMatcher
 from typing import TYPE_CHECKING
 
+from vpatch.commands.edit.merged_imports import imported_names, with_imports
 from vpatch.commands.edit.upstream_names import name_tokens, renames, with_names
 from vpatch.planning.code_place import place_of
 from vpatch.planning.lint import new_faults
@@ -24,10 +25,14 @@ _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 
 @dataclass
 class NewNames:
-    """The names of code in two releases. `notes` say what was renamed, and what is gone."""
+    """The names of code in two releases; `patched` is the old one with the change.
+
+    `notes` say what is imported from another module, and what is gone.
+    """
 
     old: View
     new: View
+    patched: View
     notes: list[str] = field(default_factory=list)
 
     def of_side(self, path: str, target: str, text: bytes) -> bytes:
@@ -49,7 +54,7 @@ class NewNames:
         names = renames(old, new, local=False)
         text = self._only_added(new, text, with_names(text, names, local=False))
         text = self._only_added(new, text, _in_functions(text, before, after))
-        text = self._with_imports(path, new, text)
+        text = self._with_imports(path, new, self._with_missing(origin, path, new, text))
         self._note(path, old, new, text)
         return text.encode(errors="surrogateescape")
 
@@ -76,6 +81,15 @@ class NewNames:
             self.notes.append(f"{path}: {names} is imported from {module} now")
         return "".join(lines)
 
+    def _with_missing(self, origin: str, path: str, new: str, text: str) -> str:
+        """The imports that added code needs, and that the change has where the code was."""
+        if path == origin:
+            return text
+        missing = _undefined(path, new, text)
+        own = imported_names((self.patched.read(origin) or b"").decode(errors="replace"))
+        needed = tuple(sorted(one for one in own if one.bound in missing))
+        return with_imports(text, needed) or text
+
     def _module_now(self, module: str, name: str) -> str | None:
         """The module that has a name of a module of the old release; None if that is not clear."""
         place = _file_of(module, self.old)
@@ -97,11 +111,7 @@ class NewNames:
         tokens = [one for one in name_tokens(text) if one.line in added]
         known = {one.text for one in name_tokens(new)} | _bound(text)
         gone = {one.text for one in tokens} & {one.text for one in name_tokens(old)} - known
-        undefined = {
-            fault.name
-            for fault in new_faults(path, new.encode(errors="replace"), text.encode(errors="replace"))
-            if fault.kind == "undefined"
-        }
+        undefined = _undefined(path, new, text)
         for name in sorted(gone | undefined):
             self.notes.append(f"{path}: the change names {name}, which is not there any more")
         for one in _imports(text):
@@ -111,6 +121,12 @@ class NewNames:
                         self.notes.append(
                             f"{path}: {one.module} does not have {alias.name} any more"
                         )
+
+
+def _undefined(path: str, new: str, text: str) -> set[str]:
+    """The names that nothing defines, and that upstream's file does not use so."""
+    sides = (side.encode(errors="replace") for side in (new, text))
+    return {fault.name for fault in new_faults(path, *sides) if fault.kind == "undefined"}
 
 
 def _in_functions(text: str, before: bytes, after: bytes) -> str:

@@ -80,8 +80,8 @@ def renames(before: str, after: str, *, local: bool) -> dict[str, str]:
     ]
     counts = [Counter(one.text for one in side) for side in sides]
     pairs: Counter[tuple[str, str]] = Counter()
-    for old, new in _replaced_lines(before, after):
-        pairs.update(_pairs(old, new))
+    for one, other in _replaced_lines(before, after):
+        pairs.update(_pairs(one, other))
     names: dict[str, str] = {}
     for (old, new), number in pairs.items():
         if old not in counts[0] or old in counts[1] or new not in counts[1] or new in counts[0]:
@@ -104,10 +104,10 @@ _MOST = 3000
 
 def _pairs(old: list[str], new: list[str]) -> Iterator[tuple[str, str]]:
     """The names that stand in each other's place, between the same words."""
-    words = [_TOKEN.findall("\n".join(side)) for side in (old, new)]
+    words: list[list[str]] = [_TOKEN.findall("\n".join(side)) for side in (old, new)]
     if max(map(len, words)) > _MOST:
         return
-    codes = SequenceMatcher(None, *words, autojunk=False).get_opcodes()
+    codes = SequenceMatcher(None, words[0], words[1], autojunk=False).get_opcodes()
     for tag, first, last, begin, end in codes:
         if tag == "replace" and last - first == end - begin:
             for one, other in zip(words[0][first:last], words[1][begin:end], strict=True):
