@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import shutil
+import subprocess
+import sys
 import time
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from difflib import SequenceMatcher
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from carrying.judge import same_meaning
-
 from vpatch.commands.edit.markers import MARKERS
 from vpatch.commands.edit.refresh import refresh_patch
 from vpatch.commands.edit.refresh_result import RefreshRequest
@@ -25,6 +25,8 @@ from vpatch.source.spec import parse_vllm
 from vpatch.workspace.context import Context
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
     from vpatch.commands.edit.carry import CarriedPatch
     from vpatch.planning.state import Decision
 
@@ -72,13 +74,20 @@ class Row:
     old_right: bool = False
     new_right: bool = False
     twice: bool = False
+    tested: bool = False
     failure: str = ""
     comments: list[str] = field(default_factory=list)
     seconds: float = 0.0
 
     @property
     def is_right(self) -> bool:
-        return self.old_right and self.new_right and self.twice and not self.wrong
+        """Whether both releases get what they are to get, and nobody had to see that it was not."""
+        return self.old_right and self.new_right and self.twice and self.tested and not self.wrong
+
+    @property
+    def is_silent(self) -> bool:
+        """Whether something is wrong, and the command named nothing to look at."""
+        return bool(self.wrong) and not self.open_parts and not self.doubts
 
 
 def row_of(case: Case, room: Path) -> Row:
@@ -108,7 +117,19 @@ def row_of(case: Case, room: Path) -> Row:
         row.old_right = _gives(context, case.patch, case.old, case.kept, row)
         row.new_right = _gives(context, case.patch, case.new, case.wanted, row)
         row.twice = all(_is_stable(context, case.patch, one) for one in (case.old, case.new))
+    row.tested = _passes_its_test(case, room)
     return row
+
+
+def _passes_its_test(case: Case, room: Path) -> bool:
+    """Whether `vpatch test` passes: examples, and upstream's style in both releases."""
+    releases = f"{case.old},{case.new}" if case.group == "library" else case.old
+    program = Path(sys.executable).parent / "vpatch"
+    command = [program, "test", case.patch, "--vllm", releases]
+    done = subprocess.run(command, cwd=room, capture_output=True, encoding="utf-8", check=False)
+    if done.returncode:
+        print(done.stdout + done.stderr, file=sys.stderr)
+    return done.returncode == 0
 
 
 def library_folder(patch: str) -> Path:

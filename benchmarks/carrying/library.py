@@ -7,10 +7,10 @@ from functools import partial
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from carrying.case import LIBRARY, Case, decision_on, made_by
 from packaging.version import Version
 from ruamel.yaml import YAML
 
+from carrying.case import LIBRARY, Case, decision_on, made_by
 from vpatch.planning.state import State
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ def library_cases(context: Context, asked: Sequence[str]) -> Iterator[Case]:
     known = json.loads((LIBRARY / "decisions.json").read_text())["trees"]["vllm"]["patches"]
     for place in sorted(LIBRARY.rglob("patch.yaml")):
         patch = place.parent.name
-        if (asked and patch not in asked) or len(_names(place)) < 2:
+        if (asked and patch not in asked) or not _names(place)[1:]:
             continue
         taken = {
             release: str(one.get("variant"))

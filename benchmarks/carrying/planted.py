@@ -7,17 +7,15 @@ of the planted release is known. It goes into a folder, which is the new release
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from carrying.case import Case, decision_on, made_by
-
 from vpatch.source.spec import parse_vllm
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
+    from pathlib import Path
 
     from vpatch.workspace.context import Context
 
@@ -87,27 +85,53 @@ def _moved_to_another_class(files: Texts) -> None:
 
 
 def _partly_indented(files: Texts) -> None:
-    block = cut(
-        files, SAMPLING, "        if len(invalid_token_ids) > 0:", "    @cached_property"
-    )
+    block = cut(files, SAMPLING, "        if len(invalid_token_ids) > 0:", "    @cached_property")
     new = "        with self._tokenizer_checks():\n" + shifted(block.rstrip("\n"), 4) + "\n\n"
-    swap(files, SAMPLING, ("    @cached_property\n    def sampling_type", new + "    @cached_property\n    def sampling_type"))
+    swap(
+        files,
+        SAMPLING,
+        (
+            "    @cached_property\n    def sampling_type",
+            new + "    @cached_property\n    def sampling_type",
+        ),
+    )
+
+
+# What follows the message in the handler; other handlers have the first two lines of it.
+_AFTER_MESSAGE = """\
+    err = ErrorResponse(
+        error=ErrorInfo(
+            message=sanitize_message(message),
+            type=HTTPStatus.BAD_REQUEST.phrase,
+            code=HTTPStatus.BAD_REQUEST,
+            param=param,
+"""
 
 
 def _split_function(files: Texts) -> None:
     begins = ("    exc_str = str(exc)", "    # Build the message from exc.errors()")
     begin = next(one for one in begins if one in files[SERVER])
-    block = cut(files, SERVER, begin, "    err = ErrorResponse(\n        error=ErrorInfo(\n            message=sanitize_message(message),\n            type=HTTPStatus.BAD_REQUEST.phrase,\n            code=HTTPStatus.BAD_REQUEST,\n            param=param,")
-    swap(files, SERVER, ("    err = ErrorResponse(\n        error=ErrorInfo(\n            message=sanitize_message(message),\n            type=HTTPStatus.BAD_REQUEST.phrase,\n            code=HTTPStatus.BAD_REQUEST,\n            param=param,", "    message = _validation_message(exc, errors)\n    err = ErrorResponse(\n        error=ErrorInfo(\n            message=sanitize_message(message),\n            type=HTTPStatus.BAD_REQUEST.phrase,\n            code=HTTPStatus.BAD_REQUEST,\n            param=param,"))
-    helper = f"def _validation_message(exc, errors) -> str:\n{block.rstrip()}\n    return message\n\n\n"
-    swap(files, SERVER, ("async def validation_exception_handler(", helper + "async def validation_exception_handler("))
+    block = cut(files, SERVER, begin, _AFTER_MESSAGE)
+    call = "    message = _validation_message(exc, errors)\n"
+    swap(files, SERVER, (_AFTER_MESSAGE, call + _AFTER_MESSAGE))
+    helper = (
+        f"def _validation_message(exc, errors) -> str:\n{block.rstrip()}\n    return message\n\n\n"
+    )
+    head = "async def validation_exception_handler("
+    swap(files, SERVER, (head, helper + head))
+
+
+_WITH_CONFIG = "self, tokenizer: TokenizerLike, model_config: ModelConfig | None = None"
 
 
 def _argument_at_the_call(files: Texts) -> None:
     swap(
         files,
         INPUT,
-        ("update_from_tokenizer(self.tokenizer)", "update_from_tokenizer(self.tokenizer, strict=True)"),
+        (
+            "update_from_tokenizer(self.tokenizer)",
+            "update_from_tokenizer(self.tokenizer, strict=True)",
+        ),
         (
             "update_from_tokenizer(self.tokenizer, self.model_config)",
             "update_from_tokenizer(self.tokenizer, self.model_config, strict=True)",
@@ -116,10 +140,13 @@ def _argument_at_the_call(files: Texts) -> None:
     swap(
         files,
         SAMPLING,
-        ("self, tokenizer: TokenizerLike)", "self, tokenizer: TokenizerLike, *, strict: bool = False)"),
         (
-            "self, tokenizer: TokenizerLike, model_config: ModelConfig | None = None\n",
-            "self, tokenizer: TokenizerLike, model_config: ModelConfig | None = None, *, strict: bool = False\n",
+            "self, tokenizer: TokenizerLike)",
+            "self, tokenizer: TokenizerLike, *, strict: bool = False)",
+        ),
+        (
+            _WITH_CONFIG + "\n",
+            _WITH_CONFIG + ", *, strict: bool = False\n",
         ),
     )
 
@@ -145,13 +172,16 @@ def _keyword_at_the_call(files: Texts) -> None:
 
 
 def _decorator_and_parameter(files: Texts) -> None:
+    head = "    def update_from_tokenizer("
     swap(
         files,
         SAMPLING,
-        ("    def update_from_tokenizer(self, tokenizer: TokenizerLike)", "    @traced\n    def update_from_tokenizer(self, *, tokenizer: TokenizerLike)"),
-        ("    def update_from_tokenizer(\n        self, tokenizer: TokenizerLike, model_config", "    @traced\n    def update_from_tokenizer(\n        self, *, tokenizer: TokenizerLike, model_config"),
+        (f"{head}self, tokenizer: ", f"{head}self, *, tokenizer: "),
+        (f"{head}\n        self, tokenizer: ", f"{head}\n        self, *, tokenizer: "),
     )
-    swap(files, SAMPLING, ("\nclass SamplingParams(", "\ndef traced(function):\n    return function\n\n\nclass SamplingParams("))
+    swap(files, SAMPLING, (head, f"    @traced\n{head}"))
+    traced = "def traced(function):\n    return function\n"
+    swap(files, SAMPLING, ("\nclass SamplingParams(", f"\n{traced}\n\nclass SamplingParams("))
 
 
 def _neighbour_gone(files: Texts) -> None:
@@ -172,7 +202,14 @@ def _moved_file(files: Texts) -> None:
 
 
 def _one_place_less(files: Texts) -> None:
-    swap(files, OV2, ("    video_processor_cls = get_class_from_dynamic_module(", "    video_processor_cls = load_class("))
+    swap(
+        files,
+        OV2,
+        (
+            "    video_processor_cls = get_class_from_dynamic_module(",
+            "    video_processor_cls = load_class(",
+        ),
+    )
 
 
 PLANTS = (
@@ -180,10 +217,17 @@ PLANTS = (
     Plant("a method moves to another class", "cve-2026-93592", "0.26.0", _moved_to_another_class),
     Plant("a part is indented under with", "pysec-2026-4000", "0.28.0", _partly_indented),
     Plant("a function is split", "cve-2026-73555", "0.25.0", _split_function),
-    Plant("a call and its signature have one more", "pysec-2026-4000", "0.28.0", _argument_at_the_call),
+    Plant(
+        "a call and its signature have one more", "pysec-2026-4000", "0.28.0", _argument_at_the_call
+    ),
     Plant("an import has one name more", "cve-2026-48746", "0.21.0", _import_in_two),
     Plant("a keyword at the same call", "cve-2026-73555", "0.25.0", _keyword_at_the_call),
-    Plant("a decorator, and a parameter by name", "pysec-2026-4000", "0.28.0", _decorator_and_parameter),
+    Plant(
+        "a decorator, and a parameter by name",
+        "pysec-2026-4000",
+        "0.28.0",
+        _decorator_and_parameter,
+    ),
     Plant("the statement beside it is gone", "cpu-gdn-zero-accepted", "0.30.0", _neighbour_gone),
     Plant("a class is renamed", "cve-2026-105755", "0.27.0", _renamed_class),
     Plant("a file has another name and folder", "cve-2026-48746", "0.21.0", _moved_file),

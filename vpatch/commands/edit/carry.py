@@ -14,9 +14,9 @@ from vpatch.commands.bump.verdict import judge
 from vpatch.commands.edit.changed_patch import beside_of
 from vpatch.commands.edit.checks import location_at
 from vpatch.commands.edit.doubts import doubts_of, predicates_in_new_names
+from vpatch.commands.edit.merging.three_sides import LaidPatch, ThreeSides
 from vpatch.commands.edit.patch_text import Location, edits_at, read
 from vpatch.commands.edit.series import Series, planned_series, required_series
-from vpatch.commands.edit.three_sides import LaidPatch, ThreeSides
 from vpatch.commands.edit.workbench import Workbench
 from vpatch.errors import UsageError
 from vpatch.git.merge import SideLabels
@@ -71,7 +71,7 @@ class CarriedPatch:
 def may_be_carried(decision: Decision, pin: Pin) -> bool:
     """Whether a patch that is not needed in a release may be made to fit it."""
     if decision.state is State.ABSENT:
-        return claims(decision.patch, pin) is True
+        return claims(decision.patch, pin) is not False
     return decision.state in {State.CONFLICT, State.NOT_DECLARED}
 
 

@@ -16,8 +16,8 @@ from vpatch.planning.state import State
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
+    from vpatch.commands.edit.merging.three_sides import LaidPatch
     from vpatch.commands.edit.series import Series
-    from vpatch.commands.edit.three_sides import LaidPatch
     from vpatch.deriving.candidate import Declared
     from vpatch.library.patch import Patch
     from vpatch.planning.view import View
@@ -38,12 +38,10 @@ def doubts_of(
     if new.decision.state is State.ABSENT:
         yield f"the code may be gone: {new.decision.reason}"
     for variant in new.patch.variants:
-        if variant.name == old.decision.variant and variant.when is not None:
-            if not probe(variant.when, below).holds:
-                yield (
-                    f"the variant {variant.name!r} is not for such code: the release "
-                    f"{lacks(variant.when, below)}"
-                )
+        when = variant.when if variant.name == old.decision.variant else None
+        if when is not None and not probe(when, below).holds:
+            reason = lacks(when, below)
+            yield f"the variant {variant.name!r} is not for such code: the release {reason}"
     effect = new.patch.declaration.effect
     if effect is not None and not laid.places:
         after = below.over(laid.files)

@@ -103,7 +103,9 @@ def _with_import(text: str, new: ImportedName) -> str | None:
         if _module_of(one) == new.module:
             return _in_statement(lines, one, new)
     root = new.module.partition(".")[0]
-    group = [one for one in listed if not one.level and (one.module or "").partition(".")[0] == root]
+    group = [
+        one for one in listed if not one.level and (one.module or "").partition(".")[0] == root
+    ]
     before = [one for one in group if (one.module or "") < new.module]
     statement = f"from {new.module} import {new.text}\n"
     if len(statement) > _LONGEST + 1:

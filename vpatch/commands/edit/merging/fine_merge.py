@@ -10,13 +10,13 @@ from dataclasses import dataclass
 from difflib import SequenceMatcher
 from typing import TYPE_CHECKING
 
-from vpatch.commands.edit.hunks_of_sides import SideHunk, clusters, counterparts, side_hunks
-from vpatch.commands.edit.token_merge import both_inserted, merge_tokens
+from vpatch.commands.edit.merging.hunks_of_sides import SideHunk, clusters, counterparts, side_hunks
+from vpatch.commands.edit.merging.token_merge import both_inserted, merge_tokens
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from vpatch.commands.edit.hunks_of_sides import Cluster
+    from vpatch.commands.edit.merging.hunks_of_sides import Cluster
 
 # Upstream's lines beside which something is added: as many as before, and this much the same.
 _ALIKE = 0.5
@@ -73,9 +73,7 @@ class _Region:
     backwards: bool
 
     @classmethod
-    def of(
-        cls, ours: list[str], base: list[str], theirs: list[str], *, backwards: bool
-    ) -> _Region:
+    def of(cls, ours: list[str], base: list[str], theirs: list[str], *, backwards: bool) -> _Region:
         own, other = (_Side.of(base, side, backwards=backwards) for side in (ours, theirs))
         return cls(base, own, other, backwards)
 
@@ -163,8 +161,7 @@ class _Region:
             beside = [
                 parts[other][0]
                 for other in (number - 1, number + 1)
-                if 0 <= other < len(parts)
-                and (spans[other][1] == first or spans[other][0] == last)
+                if 0 <= other < len(parts) and (spans[other][1] == first or spans[other][0] == last)
             ]
             anew = [hunks for hunks in beside if hunks and not self._is_alike(hunks)]
             # What is added stays at the line that upstream left as it was.

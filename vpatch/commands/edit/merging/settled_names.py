@@ -7,15 +7,15 @@ from dataclasses import dataclass, field
 from difflib import SequenceMatcher
 from typing import TYPE_CHECKING
 
-from vpatch.commands.edit.merged_imports import imported_names, with_imports
-from vpatch.commands.edit.upstream_names import name_tokens, renames, with_names
+from vpatch.commands.edit.merging.merged_imports import imported_names, with_imports
+from vpatch.commands.edit.merging.upstream_names import name_tokens, renames, with_names
 from vpatch.planning.code_place import place_of
 from vpatch.planning.lint import new_faults
 from vpatch.planning.successor import successor
 from vpatch.planning.users import imported_from
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator
 
     from vpatch.planning.outline import Definition
     from vpatch.planning.view import View
@@ -61,7 +61,7 @@ class NewNames:
     def _only_added(self, new: str, text: str, renamed: str) -> str:
         """The renamed text in the lines that are not upstream's."""
         added = _added_lines(new, text)
-        pairs = zip(text.splitlines(True), renamed.splitlines(True), strict=True)
+        pairs = zip(text.splitlines(keepends=True), renamed.splitlines(keepends=True), strict=True)
         return "".join(b if number in added else a for number, (a, b) in enumerate(pairs, 1))
 
     def _with_imports(self, path: str, new: str, text: str) -> str:
@@ -101,7 +101,9 @@ class NewNames:
             return module
         if len(own) != 1:
             return module if not own else None
-        heir = successor(place_of(place, self.old.pristine(place) or b"", own[0]), self.old, self.new)
+        heir = successor(
+            place_of(place, self.old.pristine(place) or b"", own[0]), self.old, self.new
+        )
         if heir is None or heir.name != name:
             return None
         return heir.path.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
@@ -145,7 +147,9 @@ def _in_functions(text: str, before: bytes, after: bytes) -> str:
         names = renames(*sides, local=True)
         if names:
             body = "".join(lines[one.first - 1 : one.last])
-            lines[one.first - 1 : one.last] = with_names(body, names, local=True).splitlines(True)
+            lines[one.first - 1 : one.last] = with_names(body, names, local=True).splitlines(
+                keepends=True
+            )
     return "".join(lines)
 
 
@@ -206,5 +210,3 @@ def _bound(text: str) -> set[str]:
             case ast.alias(name=name, asname=other):
                 names.add(other or name.partition(".")[0])
     return names
-
-

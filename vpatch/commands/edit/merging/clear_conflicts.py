@@ -6,8 +6,8 @@ import ast
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from vpatch.commands.edit.fine_merge import merge_region
 from vpatch.commands.edit.markers import MARKERS
+from vpatch.commands.edit.merging.fine_merge import merge_region
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

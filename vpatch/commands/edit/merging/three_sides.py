@@ -8,11 +8,11 @@ from difflib import SequenceMatcher
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
-from vpatch.commands.edit.clear_conflicts import with_clear_conflicts
 from vpatch.commands.edit.markers import MARKERS, ConflictPlace, conflict_places
-from vpatch.commands.edit.merged_imports import apart, with_imports, without_imports
-from vpatch.commands.edit.settled_names import NewNames
-from vpatch.commands.edit.upstream_names import renames, with_names
+from vpatch.commands.edit.merging.clear_conflicts import with_clear_conflicts
+from vpatch.commands.edit.merging.merged_imports import apart, with_imports, without_imports
+from vpatch.commands.edit.merging.settled_names import NewNames
+from vpatch.commands.edit.merging.upstream_names import renames, with_names
 from vpatch.git.merge import SideLabels, merge_file
 from vpatch.planning.code_place import place_of
 from vpatch.planning.outline import is_python
@@ -210,7 +210,9 @@ class ThreeSides:
         indents = [_indent(side) for side in sides]
         bare = [_shifted(side, -by) for side, by in zip(sides, indents, strict=True)]
         texts = [b"".join(side) for side in bare]
-        names = renames(*(text.decode(errors="replace") for text in (texts[1], texts[0])), local=True)
+        names = renames(
+            *(text.decode(errors="replace") for text in (texts[1], texts[0])), local=True
+        )
         texts[1:] = [
             with_names(text.decode(errors="surrogateescape"), names, local=True).encode(
                 errors="surrogateescape"

@@ -11,6 +11,7 @@ from collections import Counter
 from contextlib import suppress
 from dataclasses import dataclass
 from difflib import SequenceMatcher
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -67,6 +68,7 @@ def _tokens(text: str) -> list[tokenize.TokenInfo]:
     return tokens
 
 
+@lru_cache(maxsize=64)
 def renames(before: str, after: str, *, local: bool) -> dict[str, str]:
     """The names that went from one text to the other, by the names that clearly took their place.
 
