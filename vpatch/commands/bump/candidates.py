@@ -9,7 +9,7 @@ import ast
 import json
 import re
 import textwrap
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -28,10 +28,14 @@ _PATTERN = re.compile(
 
 @dataclass(frozen=True)
 class ChangedDeclaration:
-    """The text of a changed patch.yaml, and in words what was changed."""
+    """The text of a changed patch.yaml, and in words what was changed.
+
+    `names` are those that upstream changed, the old ones first.
+    """
 
     change: str
     text: str
+    names: Mapping[str, str] = field(default_factory=dict)
 
 
 def candidates(
@@ -60,14 +64,14 @@ def candidates(
         moved = _with_files(text, files)
         pairs = ", ".join(f"{old} is now {new}" for old, new in files.items() if old in text)
         if moved != text:
-            yield ChangedDeclaration(f"upstream moved code: {pairs}", moved)
+            yield ChangedDeclaration(f"upstream moved code: {pairs}", moved, files)
             text = moved
     for verb, names in (("renamed", _new_names(changed)), ("split", _patterns_of(split))):
         known = {old: new for old, new in names.items() if _name(old).search(text)}
         pairs = ", ".join(f"{old} is now {new}" for old, new in known.items())
         renamed = _with_variant(text, positions.document, known, releases) if known else None
         if renamed is not None:
-            yield ChangedDeclaration(f"upstream {verb} code: {pairs}", renamed)
+            yield ChangedDeclaration(f"upstream {verb} code: {pairs}", renamed, known)
 
 
 def _new_names(changed: Sequence[ChangedCode]) -> dict[str, str]:
@@ -164,15 +168,16 @@ def _with_variant(
         return None
     old, new = releases
     variants = "variants:\n"
-    for name, block in ((f"up to {old}", edits), (f"from {new}", _rename(edits, names))):
+    for name, block in ((f"up to {old}", edits), (f"from {new}", renamed_text(edits, names))):
         variants += f"  - name: {name}\n    edits:\n{textwrap.indent(block, ' ' * 6)}"
     lines[first:last] = [variants]
-    concerns = _plain(document["concerns"])
-    both = [concerns, json.loads(_rename(json.dumps(concerns), names))]
-    if both[0] != both[1]:
-        lines = "".join(lines).splitlines(keepends=True)
-        start = next(n for n, line in enumerate(lines) if line.startswith("concerns:"))
-        lines[start : _end_of(start, lines)] = [f"concerns: {json.dumps({'any': both})}\n"]
+    for key in ("concerns", "effect"):
+        own = _plain(document.get(key))
+        both = [own, json.loads(renamed_text(json.dumps(own), names))]
+        if both[0] != both[1]:
+            lines = "".join(lines).splitlines(keepends=True)
+            start = next(n for n, line in enumerate(lines) if line.startswith(f"{key}:"))
+            lines[start : _end_of(start, lines)] = [f"{key}: {json.dumps({'any': both})}\n"]
     return "".join(lines)
 
 
@@ -184,7 +189,8 @@ def _end_of(first: int, lines: Sequence[str]) -> int:
     return last
 
 
-def _rename(text: str, names: Mapping[str, str]) -> str:
+def renamed_text(text: str, names: Mapping[str, str]) -> str:
+    """A text with other names in it; the parts of longer ones stay."""
     for old, new in names.items():
         text = _name(old).sub(new, text)
     return text

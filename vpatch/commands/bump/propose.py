@@ -55,7 +55,9 @@ def with_proposal(context: Context, one: PatchBump, old: Tree, new: Tree) -> Pat
         text = holding[0].text
         texts = positions.content.decode().splitlines(), text.splitlines()
         diff = difflib.unified_diff(*texts, DECLARATION, DECLARATION, lineterm="")
-        return replace(one, proposal=PatchProposal(holding[0].change, text, tuple(diff)))
+        return replace(
+            one, proposal=PatchProposal(holding[0].change, text, tuple(diff), holding[0].names)
+        )
     if holding:
         reason = "several changes of the patch would fit: " + "; ".join(c.change for c in holding)
     elif tried:

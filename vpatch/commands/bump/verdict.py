@@ -15,7 +15,7 @@ from vpatch.util.plural import counted, listed
 from vpatch.workspace.unsettled_recipe import edit_command
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from vpatch.commands.bump.changed_code import ChangedCode
     from vpatch.planning.state import Decision
@@ -47,11 +47,15 @@ class Verdict(StrEnum):
 
 @dataclass(frozen=True)
 class PatchProposal:
-    """A patch.yaml that fits both releases: why, its text, and the diff to the present one."""
+    """A patch.yaml that fits both releases: why, its text, and the diff to the present one.
+
+    `names` are those that upstream changed.
+    """
 
     said: str
     text: str
     diff: tuple[str, ...]
+    names: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from packaging.version import Version
@@ -13,9 +13,10 @@ from vpatch.commands.bump.propose import with_proposal
 from vpatch.commands.bump.verdict import judge
 from vpatch.commands.edit.changed_patch import beside_of
 from vpatch.commands.edit.checks import location_at
+from vpatch.commands.edit.doubts import doubts_of, predicates_in_new_names
+from vpatch.commands.edit.merging.three_sides import LaidPatch, ThreeSides
 from vpatch.commands.edit.patch_text import Location, edits_at, read
 from vpatch.commands.edit.series import Series, planned_series, required_series
-from vpatch.commands.edit.three_sides import LaidPatch, ThreeSides
 from vpatch.commands.edit.workbench import Workbench
 from vpatch.errors import UsageError
 from vpatch.git.merge import SideLabels
@@ -29,7 +30,7 @@ from vpatch.util.scratch import scratch_folder
 from vpatch.util.unified_diff import unified_diff
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
     from vpatch.commands.bump.verdict import PatchProposal
@@ -53,6 +54,7 @@ class CarriedPatch:
         start: the edits that a new variant begins with.
         laid: the files of the other release with the change in them.
         diff: the whole change in the release that it fits.
+        predicates: `concerns` and `effect` in the names of the other release, where that is needed.
     """
 
     release: str
@@ -63,12 +65,13 @@ class CarriedPatch:
     start: tuple[Declared, ...]
     laid: LaidPatch
     diff: bytes
+    predicates: Mapping[str, Declared] = field(default_factory=dict)
 
 
 def may_be_carried(decision: Decision, pin: Pin) -> bool:
     """Whether a patch that is not needed in a release may be made to fit it."""
     if decision.state is State.ABSENT:
-        return claims(decision.patch, pin) is True
+        return claims(decision.patch, pin) is not False
     return decision.state in {State.CONFLICT, State.NOT_DECLARED}
 
 
@@ -139,11 +142,12 @@ def _carried(context: Context, old: Series, new: Series, room: Path) -> CarriedP
         start = _proposed_edits(proposal.text, location)
         view = views.whole(start, views.new)
         if view is not None:
-            laid = LaidPatch(dict(view.files), (), ())
+            laid = LaidPatch(dict(view.files), (), (), names=proposal.names)
             words = proposal.said
-            return CarriedPatch(
+            one = CarriedPatch(
                 release, old.decision.variant, len(edits), both.failing, words, start, laid, diff
             )
+            return _with_doubts(one, old, new, views.new)
     labels = SideLabels(new.tree.pin.label, f"vllm {release}", f"{patch.id} on {release}")
     theirs = views.whole(edits, views.old) or views.old
     # An edit that finds its places may do more than three sides can. Where it leaves more to solve,
@@ -152,10 +156,18 @@ def _carried(context: Context, old: Series, new: Series, room: Path) -> CarriedP
         ThreeSides(base, theirs, ours, labels).lay()
         for base, ours in ((both.old, both.new), (views.old, views.new))
     ]
-    laid = min(ways, key=lambda one: one.open_parts)
-    return CarriedPatch(
+    laid = min(ways, key=lambda one: (one.open_parts, len(one.doubts)))
+    one = CarriedPatch(
         release, old.decision.variant, len(edits), both.failing, None, tuple(edits), laid, diff
     )
+    return _with_doubts(one, old, new, views.new)
+
+
+def _with_doubts(one: CarriedPatch, old: Series, new: Series, below: View) -> CarriedPatch:
+    predicates = predicates_in_new_names(new.patch, below, one.laid, one.laid.names)
+    doubts = [*one.laid.doubts, *doubts_of(old, new, below, one.laid, predicates)]
+    laid = replace(one.laid, doubts=tuple(dict.fromkeys(doubts)))
+    return replace(one, laid=laid, predicates=predicates)
 
 
 @dataclass(frozen=True)

@@ -147,6 +147,7 @@ def _output(name: str | None, folder: Path, opened: OpenedEdit | None = None) ->
         proposal=one.proposal,
         conflicts=[ConflictPlaceOutput(path=p.path, line=p.line) for p in one.laid.places],
         aside=list(one.laid.aside),
+        doubts=list(one.laid.doubts),
     )
     record = opened.record
     return EditOutput(
@@ -201,5 +202,6 @@ def _lines_of_carried(one: CarriedPatch) -> Iterator[str]:
         yield "  no conflict is left: read what git diff --cached shows there"
     yield from (f"  conflict  {place.where}" for place in one.laid.places)
     yield from (f"  not laid in  {reason}" for reason in one.laid.aside)
+    yield from (f"  look at  {doubt}" for doubt in one.laid.doubts)
     if one.laid.aside:
         yield f"  the whole change on {one.release} is in {CARRIED_DIFF} there"

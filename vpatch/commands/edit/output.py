@@ -34,6 +34,8 @@ class CarriedPatchOutput(OutputModel):
     """What somebody has to solve."""
     aside: list[str]
     """Sentences for people: parts of the change that have no place in the release."""
+    doubts: list[str]
+    """Sentences for people: what to look at, though no conflict is there."""
 
 
 class EditOutput(OutputModel):

@@ -236,6 +236,8 @@ class PatchSearch:
         changed = with_new_variant(text, variant, self._where)
         for number, condition in others.items():
             changed = with_condition(changed, number, condition, self._where)
+        for key, predicate in carried.predicates.items():
+            changed = with_alternative(changed, key, predicate) or changed
         yield lambda _: changed
         if self.series.decision.state is State.ABSENT:
             before = View(self.series.tree_below, answers=self.context.answers)

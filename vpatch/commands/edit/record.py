@@ -34,6 +34,7 @@ class CarriedRecord(BaseModel):
         release: the version of the release that it fits.
         edits: a digest of its edits and variants.
         start: the edits that a new variant begins with.
+        predicates: `concerns` and `effect` in the names of the release of the checkout.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -41,6 +42,7 @@ class CarriedRecord(BaseModel):
     release: str
     edits: str
     start: tuple[dict[str, Any], ...]
+    predicates: dict[str, dict[str, Any]] = {}
 
 
 class EditRecord(BaseModel):

@@ -235,4 +235,9 @@ def _carried_record(series: Series, one: CarriedPatch | None) -> CarriedRecord |
     if one is None:
         return None
     text = (series.patch.folder / DECLARATION).read_bytes().decode()
-    return CarriedRecord(release=one.release, edits=digest_of_edits(text), start=one.start)
+    return CarriedRecord(
+        release=one.release,
+        edits=digest_of_edits(text),
+        start=one.start,
+        predicates=dict(one.predicates),
+    )

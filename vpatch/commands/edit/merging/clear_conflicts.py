@@ -1,0 +1,75 @@
+"""Conflicts of git in a file, of which those are solved that are clear."""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from vpatch.commands.edit.markers import MARKERS
+from vpatch.commands.edit.merging.fine_merge import merge_region
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+_OURS, _BASE, _THEIRS, _BETWEEN = MARKERS
+
+
+@dataclass
+class _Conflict:
+    """The lines of a conflict with its markers, and those of each side."""
+
+    lines: list[bytes] = field(default_factory=list)
+    sides: tuple[list[bytes], list[bytes], list[bytes]] = field(
+        default_factory=lambda: ([], [], [])
+    )
+
+    def solved(self) -> bytes | None:
+        texts = [b"".join(side).decode(errors="surrogateescape") for side in self.sides]
+        merged = merge_region(*texts)
+        return None if merged is None else merged.encode(errors="surrogateescape")
+
+
+def with_clear_conflicts(content: bytes, *, python: bool) -> bytes:
+    """The file without the conflicts that are clear; all stay if it is no code without them."""
+    parts = list(_parts(content.splitlines(keepends=True)))
+    solved = [part if isinstance(part, bytes) else part.solved() for part in parts]
+    pieces = [
+        one if one is not None else b"".join(part.lines) if isinstance(part, _Conflict) else b""
+        for part, one in zip(parts, solved, strict=True)
+    ]
+    text = b"".join(pieces)
+    return content if python and None not in solved and not _is_code(text) else text
+
+
+def _parts(lines: list[bytes]) -> Iterator[bytes | _Conflict]:
+    conflict: _Conflict | None = None
+    side = 0
+    for line in lines:
+        if conflict is None:
+            if not line.startswith(_OURS):
+                yield line
+                continue
+            conflict, side = _Conflict(), 0
+            conflict.lines.append(line)
+            continue
+        conflict.lines.append(line)
+        if line.startswith(_THEIRS):
+            yield conflict
+            conflict = None
+        elif line.startswith(_BASE):
+            side = 1
+        elif line == _BETWEEN:
+            side = 2
+        else:
+            conflict.sides[side].append(line)
+    if conflict is not None:
+        yield b"".join(conflict.lines)
+
+
+def _is_code(text: bytes) -> bool:
+    try:
+        ast.parse(text)
+    except (SyntaxError, ValueError):
+        return False
+    return True
