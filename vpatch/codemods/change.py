@@ -82,17 +82,24 @@ class DiffLikeRewrite:
         return EditOutcome(module, tuple(sites))
 
 
-def change_of(text: str, place: Scope) -> tuple[PythonEdit, str]:
+def change_of(
+    text: str, place: Scope, *, with_comments: bool = False
+) -> tuple[PythonEdit, str]:
     """The edit that a change says, and the pattern of the code before it.
+
+    With `with_comments`, the comments in, behind and right above what goes away go too.
 
     Raises:
         PatternError: it is not such a diff, or its two sides do not fit together.
     """
     before, after = sides_of(text)
     if not after.strip():
-        return delete_statements(before, place, comments=False), before
+        return delete_statements(before, place, comments=with_comments), before
     comments = list(_comments(text, after, " +"))
-    edit = (rewrite_statements if comments else rewrite_of)(before, after, place)
+    if comments or with_comments:
+        edit = rewrite_statements(before, after, place, comments=with_comments)
+    else:
+        edit = rewrite_of(before, after, place)
     if comments:
         # Within no definition: none is around the code that is looked at.
         _check_kept(rewrite_statements(before, after, Scope()), before, comments)
