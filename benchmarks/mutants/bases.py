@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field
-from functools import cached_property, lru_cache
+from functools import cached_property, lru_cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -14,6 +15,7 @@ from pyflakes import api  # noqa: F401 - fails here, and not in the middle of a 
 from pyflakes.checker import Checker
 from pyflakes.messages import UndefinedName
 
+from mutants.as_changes import as_changes
 from mutants.scene import Answer, Scene, judged
 from mutants.source import parsed
 from vpatch.planning.answers import Answers
@@ -25,6 +27,8 @@ from vpatch.source.tree import Pin, Tree
 from vpatch.workspace.context import Context
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from mutants.cases import Case
     from vpatch.library.patch import Patch
 
@@ -90,14 +94,29 @@ class Ground:
 class Grounds:
     """The trees of a run, from the cache."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, as_changes: bool = False) -> None:
         self.context = Context(offline=True)
+        self.as_changes = as_changes
+        self._patches: dict[str, Patch] = {}
+        # How many edits are changes that read like a diff, by the verb that they were.
+        self.changed: Counter[str] = Counter()
         self.stack = ExitStack()
         self._trees: dict[str, Tree] = {}
         self._made: dict[tuple[str, str], dict[Kind, Ground]] = {}
 
     def patch(self, case: Case) -> Patch:
-        return self.context.library.patch(case.patch)
+        if case.patch not in self._patches:
+            patch = self._patches[case.patch] = self.context.library.patch(case.patch)
+            if self.as_changes:
+                trees = [self._pristine(case, r) for r in (*case.examples, *case.releases)]
+                patch, counts = as_changes(patch, partial(_decide_alike, trees))
+                self.changed += counts
+            self._patches[case.patch] = patch
+        return self._patches[case.patch]
+
+    def _pristine(self, case: Case, release: str) -> MutantTree:
+        is_example = release in case.examples
+        return self._example(case, release) if is_example else self._tree(case, release)
 
     def of(self, case: Case, release: str) -> dict[Kind, Ground]:
         key = (case.patch, release)
@@ -106,9 +125,7 @@ class Grounds:
         return self._made[key]
 
     def _make(self, case: Case, release: str) -> dict[Kind, Ground]:
-        tree = (
-            self._example(case, release) if release in case.examples else self._tree(case, release)
-        )
+        tree = self._pristine(case, release)
         grounds: dict[Kind, Ground] = {"pristine": Ground("pristine", release, tree, tree.files)}
         decision = decide(self.patch(case), tree)
         if decision.state is State.NEEDED:
@@ -159,6 +176,12 @@ def undefined(text: bytes) -> frozenset[str]:
 
 # What is known of each content of a file: so a mutant costs the files that it changed.
 _KNOWN = Answers()
+
+
+def _decide_alike(trees: Sequence[Tree], one: Patch, other: Patch) -> bool:
+    """Whether two patches decide the same on some trees, and make the same bytes."""
+    pairs = ((decide(one, tree), decide(other, tree)) for tree in trees)
+    return all((a.state, a.changes) == (b.state, b.changes) for a, b in pairs)
 
 
 def decide(patch: Patch, tree: Tree) -> Decision:

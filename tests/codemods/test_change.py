@@ -244,6 +244,50 @@ CASES = {
 }
 
 
+INSIDE = {
+    "end of a function": (
+        "  def f(...):\n      ...\n+     # why\n+     b(1)\n",
+        "def f(a):\n    '''d'''\n    a()  # c\n\n\nz()\n",
+        "def f(a):\n    '''d'''\n    a()  # c\n    # why\n    b(1)\n\n\nz()\n",
+    ),
+    "start of a function": (
+        "  def f($a, ...):\n+     check($a)\n      ...\n",
+        "def f(q, r):\n    '''d'''\n    a()  # c\n",
+        "def f(q, r):\n    '''d'''\n    check(q)\n    a()  # c\n",
+    ),
+    "end of a class": (
+        "  class C(...):\n      ...\n+ \n+     def g(self):\n+         return 1\n",
+        "class C(B):\n    x = 1\n\n    def f(self):\n        pass\n",
+        "class C(B):\n    x = 1\n\n    def f(self):\n        pass\n\n"
+        "    def g(self):\n        return 1\n",
+    ),
+    "end of a loop": (
+        "  for $i in range(\n      n\n  ):\n      ...\n+     b($i)\n",
+        "for k in range(n):\n    a(k)\nc()\n",
+        "for k in range(n):\n    a(k)\n    b(k)\nc()\n",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", INSIDE)
+def test_new_lines_at_an_end_of_a_block(name):
+    change, before, after = INSIDE[name]
+    assert edited({"change": change}, before) == after
+
+
+def test_new_lines_behind_a_return_are_a_conflict():
+    change = {"change": "  def f(...):\n      ...\n+     b()\n"}
+    assert "never reached" in run(change, "def f():\n    return 1\n").mismatch
+
+
+def test_comments_of_what_goes_may_go_too():
+    change = "  a()\n- if x:\n-     b()\n+ # new\n+ c()\n"
+    source = "# a\na()\n# b\nif x:  # d\n    # e\n    b()\n# z\nz()\n"
+    assert "drop the comment" in run({"change": change}, source).mismatch
+    made = edited({"change": change, "with-comments": True}, source)
+    assert made == "# a\na()\n# new\nc()\n# z\nz()\n"
+
+
 @pytest.mark.parametrize("name", CASES)
 def test_change(name):
     change, before, after = CASES[name]
@@ -313,7 +357,14 @@ def test_where_and_within():
         ("  a()\n+ b()\n+ # end\n", "line 3 of the change: the comment '# end' would be lost"),
         ("- f()  # old\n+ g()\n", "line 1 of the change: the comment '# old' would not"),
         ("  # $why\n- f()\n", "line 1 of the change: the comment"),
-        ("  def f(...):\n+     g()\n      ...\n", "line 2 of the change: a docstring"),
+        (
+            "  def f(...):\n+     g()\n      ...\n-     z()\n",
+            "line 2 of the change: a docstring",
+        ),
+        (
+            "  if a:\n      ...\n  else:\n      ...\n+     b()\n",
+            "line 4 of the change: '...' may fit in several ways",
+        ),
     ],
 )
 def test_refused(change, message):

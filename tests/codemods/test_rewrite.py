@@ -53,12 +53,12 @@ def rewrite(find, new, **keys):
         ),
         ("x = a + d", "x = a + b + d", "x = a + d\n", "x = a + b + d\n"),
         ("x = a - d", "x = (a or b) - d", "x = a - d\n", "x = (a or b) - d\n"),
-        # Here nothing else allows the line breaks.
+        # Here nothing but its own brackets allows the line breaks.
         (
             "x = a or d",
             "x = (\n    a\n    or b\n    or d\n)",
             "x = a or d\n",
-            "x = (a\n    or b) or d\n",
+            "x = (\n    a\n    or b\n    or d\n)\n",
         ),
         ("class C: ...", "class C(B): ...", "class C:\n  x = 1\n", "class C(B):\n  x = 1\n"),
         ("def f(a, ...): ...", "def g(a, ...): ...", "def f(a, *b): x\n", "def g(a, *b): x\n"),
@@ -126,9 +126,23 @@ def test_new_code_that_matches_the_old_is_refused(find, new):
         edits_of(rewrite(find, new))
 
 
-def test_statement_does_not_become_an_expression():
-    with fails("codemods.wrong-edit", "expression cannot become a simple statement"):
-        edits_of(rewrite("$p = L($x)", 'L2("$p", $x)'))
+@pytest.mark.parametrize(
+    ("find", "new", "before", "after"),
+    [
+        ("$p = L($x)", "L2($x)", "q = L(1)  # c\n", "L2(1)  # c\n"),
+        ("f($x)", "raise E($x)", "y = f(1)\nf(2)\n", "y = f(1)\nraise E(2)\n"),
+        ("f($x)", "y = f($x)", "f(2)\nz = f(3)\n", "y = f(2)\nz = f(3)\n"),
+    ],
+)
+def test_expression_that_is_a_statement_becomes_another_one(find, new, before, after):
+    assert edited(rewrite(find, new), before) == after
+
+
+def test_operation_on_one_line_becomes_one_on_several():
+    new = "(\n    b\n    and a is None\n    and d\n)"
+    source = "def f():\n    if a is None and not b:\n        c()\n"
+    after = "def f():\n    if (\n        b\n        and a is None\n        and d\n    ):\n        c()\n"
+    assert edited(rewrite("a is None and not b", new), source) == after
 
 
 def test_unknown_metavariable():

@@ -150,7 +150,7 @@ def _bind_change(
     edit: declared.ChangeEdit | declared.RewriteEdit | declared.DeleteEdit, place: Scope
 ) -> tuple[PythonEdit, str]:
     if isinstance(edit, declared.ChangeEdit):
-        changed, before = change_of(edit.change, place)
+        changed, before = change_of(edit.change, place, with_comments=edit.with_comments)
         return changed, f"change {_short(before)}"
     if isinstance(edit, declared.RewriteEdit):
         return rewrite_of(edit.find, edit.rewrite, place), f"rewrite {_short(edit.find)}"

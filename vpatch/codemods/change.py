@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from vpatch.codemods.base import EditOutcome
+from vpatch.codemods.change_inside import insert_inside
 from vpatch.codemods.comments import comments_of
 from vpatch.codemods.extent import Extents
 from vpatch.codemods.pattern import EditError, PatternError, as_python
@@ -82,17 +83,28 @@ class DiffLikeRewrite:
         return EditOutcome(module, tuple(sites))
 
 
-def change_of(text: str, place: Scope) -> tuple[PythonEdit, str]:
+def change_of(
+    text: str, place: Scope, *, with_comments: bool = False
+) -> tuple[PythonEdit, str]:
     """The edit that a change says, and the pattern of the code before it.
+
+    With `with_comments`, the comments in, behind and right above what goes away go too.
 
     Raises:
         PatternError: it is not such a diff, or its two sides do not fit together.
     """
     before, after = sides_of(text)
+    inside = insert_inside(text, place)
+    if inside is not None:
+        return inside
+    _check_docstring(text)
     if not after.strip():
-        return delete_statements(before, place, comments=False), before
+        return delete_statements(before, place, comments=with_comments), before
     comments = list(_comments(text, after, " +"))
-    edit = (rewrite_statements if comments else rewrite_of)(before, after, place)
+    if comments or with_comments:
+        edit = rewrite_statements(before, after, place, comments=with_comments)
+    else:
+        edit = rewrite_of(before, after, place)
     if comments:
         # Within no definition: none is around the code that is looked at.
         _check_kept(rewrite_statements(before, after, Scope()), before, comments)
@@ -101,7 +113,8 @@ def change_of(text: str, place: Scope) -> tuple[PythonEdit, str]:
         raise _wrong(
             gap,
             "'...' may fit in several ways, and the old lines also match the new code",
-            "use insert, or find and rewrite, with `within`",
+            "add lines that tell the place, end the change at '...' to add to the end of its "
+            "block, or use insert with `within`",
         )
     return (DiffLikeRewrite(edit) if "..." in before else edit), before
 
@@ -137,7 +150,6 @@ def sides_of(text: str) -> tuple[str, str]:
         raise _wrong(
             1, "each line is new, so no line says where", "add a line that is there, or use insert"
         )
-    _check_docstring(text)
     _check_variables(text, before)
     _check_comments(text, before, after)
     return before, after
@@ -177,7 +189,7 @@ def _check_docstring(text: str) -> None:
             raise _wrong(
                 body[0][0],
                 "a docstring may be there",
-                "use insert with at-start-of, or write the line above that is there",
+                "write the line above that is there, or use insert with at-start-of",
             )
 
 

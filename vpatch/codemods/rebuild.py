@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, cast
 import libcst as cst
 
 from vpatch.codemods.fill import CannotRewrite, fill, unmarked
+from vpatch.codemods.layout import split_above
 from vpatch.codemods.lines import (
     above,
     apart,
@@ -56,8 +57,12 @@ class Rebuild:
     above a statement that becomes another one are above that.
     """
 
-    def __init__(self, moves: Moves, nodes: Sequence[cst.CSTNode], match: Match) -> None:
+    def __init__(
+        self, moves: Moves, nodes: Sequence[cst.CSTNode], match: Match, *, comments: bool
+    ) -> None:
         self.moves = moves
+        # Whether the comments right above what is gone go too.
+        self.comments = comments
         self.match = match
         self.sources = _sources(moves.old, nodes, match)
         for item in moves.old:
@@ -155,6 +160,8 @@ class Rebuild:
             else:
                 _check_branches(item, node)
             lines, orphans = list(above(node)), self._rebuilt.orphans
+            if self.comments:
+                lines, _ = split_above(lines)
             self._rebuilt.orphans = lines if orphans is None else [*orphans, *comments_in(lines)]
         self._at = max(self._at, end)
 

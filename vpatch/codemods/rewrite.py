@@ -46,13 +46,6 @@ class Rewrite:
 
     def __post_init__(self) -> None:
         variables_of(self.replace.source, known=self.find)
-        kinds = [isinstance(each.node, cst.BaseExpression) for each in (self.find, self.replace)]
-        if kinds[0] != kinds[1]:
-            raise EditError(
-                f"an expression cannot become a simple statement, nor a simple statement an "
-                f"expression: {self.find} -> {self.replace}",
-                hint="write both as expressions, or both as statements",
-            )
         if self.replace.match(self.find.node) is not None and not self.only_takes_away:
             raise EditError(
                 f"the new code {self.replace} also matches the old code, so nothing would change",
@@ -115,8 +108,9 @@ def rewrite_of(find: str, new: str, place: Scope) -> Rewrite | RewriteStatements
 
 
 def _needs_statements(old: Pattern, template: Pattern) -> bool:
-    if any(isinstance(each.node, cst.BaseExpression) for each in (old, template)):
-        return _is_compound(old) or _is_compound(template)
+    kinds = [isinstance(each.node, cst.BaseExpression) for each in (old, template)]
+    if any(kinds):
+        return not all(kinds)
     if _is_compound(old) != _is_compound(template):
         return True
     return not gaps_correspond(old.node, template.node)

@@ -112,16 +112,16 @@ class BlockTransformer(SiteTransformer):
     ) -> Rebuilt | None:
         """What becomes of some statements; None where that is nothing else, or a problem."""
         match = window.match
-        rebuild = Rebuild(self.spec.moves, window.nodes, match)
+        rebuild = Rebuild(self.spec.moves, window.nodes, match, comments=self.spec.comments)
         try:
             rebuilt = rebuild.rebuilt(first=not window.start, nested=bool(self.scope))
         except CannotRewrite as error:
             self.add(site, todo=True, match=match, problem=str(error))
             return None
         old = block_of(window.nodes)
-        if self.spec.comments:
+        if self.spec.comments and self.spec.replace is None:
             rebuilt.orphans, _ = split_above(above(window.nodes[0]))
-        else:
+        elif not self.spec.comments:
             problem = lost_comment(old, [*rebuilt.statements, *(rebuilt.orphans or ())])
             if problem is not None:
                 self.add(site, todo=True, match=match, problem=problem)

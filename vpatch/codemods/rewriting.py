@@ -58,6 +58,7 @@ def rewrite(
         len(kinds) > 1
         or not same_operator(pattern, template)
         or _is_split_otherwise(pattern, node, match)
+        or _gets_lines(template, node)
     ):
         return rewriting.whole()
     try:
@@ -74,6 +75,13 @@ def _is_split_otherwise(pattern: cst.CSTNode, node: cst.CSTNode, match: Match) -
         return False
     sides = ((getattr(pattern, name), getattr(node, name)) for name in ("left", "right"))
     return not all(same(*side, match.copy()) for side in sides)
+
+
+def _gets_lines(template: cst.CSTNode, node: cst.CSTNode) -> bool:
+    """Whether an operation on one line becomes one on several, in brackets of its own."""
+    if not isinstance(template, _OPERATIONS) or not isinstance(node, _OPERATIONS):
+        return False
+    return bool(template.lpar) and "\n" in code_of(template) and "\n" not in code_of(node)
 
 
 class _DifferTooMuchError(Exception):

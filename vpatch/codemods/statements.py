@@ -58,7 +58,9 @@ class RewriteStatements(StatementChange):
         return seen_in_scope(outcome, module, self.find, self.replace, self.place.within)
 
 
-def rewrite_statements(find: str, new: str, place: Scope) -> RewriteStatements:
+def rewrite_statements(
+    find: str, new: str, place: Scope, *, comments: bool = False
+) -> RewriteStatements:
     """Turn statements into others.
 
     Raises:
@@ -69,7 +71,7 @@ def rewrite_statements(find: str, new: str, place: Scope) -> RewriteStatements:
     template = parse_block(new, alone=True)
     body = as_blocks(body_of(template), keys)
     template = dataclasses.replace(template, node=block_of(body))
-    return RewriteStatements(old, template, place)
+    return RewriteStatements(old, template, place, comments)
 
 
 def delete_statements(find: str, place: Scope, *, comments: bool) -> RewriteStatements:

@@ -110,6 +110,10 @@ class ChangeEdit(PlacedEdit):
     """Change code as a diff with metavariables and gaps says."""
 
     change: Text = Field(description="lines that begin with `- `, `+ ` or two spaces")
+    with_comments: bool = Field(
+        default=False,
+        description="whether the comments in, behind and right above lines with `- ` go too",
+    )
 
 
 class RewriteEdit(PlacedEdit):

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from difflib import SequenceMatcher
 from typing import TYPE_CHECKING
 
-from vpatch.deriving.source_code import bounds_of
+from vpatch.deriving.source_code import bounds_of, parsed_if_python
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -84,11 +84,16 @@ _WITH_BODY = (ast.IfExp, ast.Lambda, ast.Expression)
 def pattern(source: SourceCode, node: ast.AST) -> str:
     """The text of an expression or statement, with Python's own Ellipsis as `(...)`.
 
-    Its lines are indented as if its statement was at the left margin.
+    Its lines are indented as if its statement was at the left margin. An expression of several
+    lines has the brackets that hold these together.
     """
     if not isinstance(node, (ast.stmt, ast.expr)):
         return ast.unparse(node)
-    return moved(source.code(node), source.indent_of(node))
+    text = moved(source.code(node), source.indent_of(node))
+    if "\n" in text and isinstance(node, ast.expr) and not parsed_if_python(text).body:
+        bracketed = source.in_brackets(node)
+        return f"({text})" if bracketed is None else moved(bracketed, source.indent_of(node))
+    return text
 
 
 def argument(source: SourceCode, node: ast.expr | ast.keyword) -> str:
@@ -115,10 +120,13 @@ def moved(code: str, indent: int) -> str:
     """Code that begins at a column, as if it began at the left margin."""
     if "\n" in code:
         code = dedented(" " * indent + code)
-    return (_mark_ellipses(code) if "..." in code else code).rstrip()
+    return mark_ellipses(code).rstrip()
 
 
-def _mark_ellipses(code: str) -> str:
+def mark_ellipses(code: str) -> str:
+    """Code of a file as a pattern, with Python's own Ellipsis as `(...)`."""
+    if "..." not in code:
+        return code
     lines = code.split("\n")
     for token in reversed(_tokens(code)):
         if token.string == "..." and token.type == tokenize.OP:

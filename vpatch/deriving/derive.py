@@ -255,7 +255,9 @@ def _by_meaning(case: Case, trial: Trial, *, exact: bool) -> _Choice:
     # Comments and blank lines alone are no change of the code that would need an edit.
     is_silent = same_code(place.window.now, place.window.wanted)
     is_near = _choose(choice, case, trial, place, STRATEGIES, exact=exact or is_silent)
-    if choice.candidate is None and not is_silent and not (exact and is_near):
+    # With the bytes, a text says a part of a docstring in fewer lines.
+    is_text = exact and (is_near or why_text(case.difference) == DOCSTRING)
+    if choice.candidate is None and not is_silent and not is_text:
         _choose(choice, case, trial, place, LAST_STRATEGIES, exact=exact)
     return choice
 

@@ -12,8 +12,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from vpatch.deriving.candidate import Candidate, Declared
 
-# Longer changes say more than what changes: a text says the same.
-_MOST_LINES = 20
 _LINES_OF_A_REWRITE = 2
 
 
@@ -46,13 +44,16 @@ class _Line:
     is_comment: bool = False
 
 
-def change_between(before: str, after: str) -> str | None:
-    """The change that makes code of other code; None where no change says it."""
+def change_between(before: str, after: str, *, with_comments: bool = False) -> str | None:
+    """The change that makes code of other code; None where no change says it.
+
+    Comments of the code before stay. So new lines do not have them, but `with_comments`.
+    """
     try:
         old, new = _lines(before), _lines(after)
     except (tokenize.TokenError, SyntaxError):
         return None
-    comments = Counter(line.text.strip() for line in old if line.is_comment)
+    comments = Counter(line.text.strip() for line in old if line.is_comment and not with_comments)
     old = [line for line in old if line.code.strip()]
     remaining: list[_Line] = []
     for line in new:
@@ -71,7 +72,7 @@ def change_between(before: str, after: str) -> str | None:
             marked += [("+", line.text) for line in remaining[other_first:other_last]]
     lines = _without_blanks(marked)
     text = "".join(f"{mark} {line}\n" for mark, line in lines)
-    is_fit = "$" not in text and len(lines) <= _MOST_LINES and any(mark != " " for mark, _ in lines)
+    is_fit = "$" not in text and any(mark != " " for mark, _ in lines)
     return text if is_fit else None
 
 

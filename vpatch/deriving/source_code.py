@@ -112,6 +112,21 @@ class SourceCode:
         lines[0] = lines[0][start[1] :]
         return b"".join(lines).decode()
 
+    def in_brackets(self, node: ast.AST) -> str | None:
+        """The code of an expression with the parentheses right around it; None without any."""
+        start, end = bounds_of(node)
+        above, below = self.between((1, 0), start), self.between(end, self._end)
+        opening, closing = above.rstrip(), below.lstrip()
+        if not (opening.endswith("(") and closing.startswith(")")):
+            return None
+        before = above[len(opening) - 1 :]
+        behind = below[: len(below) - len(closing) + 1]
+        return f"{before}{self.code(node)}{behind}"
+
+    @cached_property
+    def _end(self) -> Position:
+        return len(self.lines), len(self.lines[-1].encode())
+
     def indent_of(self, node: ast.AST) -> int:
         """The column at which the statement of a node begins."""
         line: int = node.lineno  # type: ignore[attr-defined]

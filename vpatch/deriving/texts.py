@@ -31,7 +31,8 @@ def texts(
     words = _words("".join(now[start:end]), "".join(new))
     if words is not None:
         yield one("text", {"text": {"find": words[0], "replace": words[1]}, "files": path})
-    for context in _CONTEXTS:
+    # Lines below may change later. Those above do not, and all of them are there once.
+    for context in (*_CONTEXTS, len(now)):
         for above, below in dict.fromkeys([(context, 0), (0, context), (context, context)]):
             first, last = max(0, start - above), min(len(now), end + below)
             before, after = now[first:start], now[end:last]
@@ -41,10 +42,9 @@ def texts(
                 continue
             if find.count("\n") <= _LONGEST_TEXT and find.endswith("\n") == replace.endswith("\n"):
                 yield one("text", {"text": {"find": find, "replace": replace}, "files": path})
-        first, last = max(0, start - context), min(len(now), end + context)
-        if first < start or last > end:
-            text = _diff(path, now, (first, last), changed, new)
-            diffs.append(one("diff", {"diff": name}, {name: text.encode()}))
+            if first < start or last > end:
+                text = _diff(path, now, (first, last), changed, new)
+                diffs.append(one("diff", {"diff": name}, {name: text.encode()}))
     yield from diffs
 
 

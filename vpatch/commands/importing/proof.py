@@ -49,7 +49,7 @@ def proven(
     by_id = {draft.change.id: draft for draft in drafts}
     files: dict[str, bytes] = {}
     proofs: dict[str, ImportProof] = {}
-    for decision in plan(patches, tree, answers=answers).decisions:
+    for decision in plan(patches, tree, answers=answers, shapes=False).decisions:
         patch = decision.patch
         proof = _proof(decision, by_id[patch.id])
         files |= {path: change.after for path, change in decision.changes.items()}
@@ -70,7 +70,7 @@ def failure_of_second(
 ) -> str | None:
     """Apply a patch to what it made; a later one of the series may change that again."""
     after = ChangedTree(tree, dict(files), frozenset([patch.id]))
-    (again,) = plan([patch], after, answers=answers).decisions
+    (again,) = plan([patch], after, answers=answers, shapes=False).decisions
     if again.state is State.APPLIED and not again.changes:
         return None
     return f"applied twice, the patch is {again.state}: {again.reason}"
@@ -80,7 +80,7 @@ def give_together(
     patches: Sequence[Patch], files: Mapping[str, bytes], tree: Tree, answers: Answers
 ) -> bool:
     """Whether patches apply in this order, and make these files of the release."""
-    together = plan(patches, tree, answers=answers)
+    together = plan(patches, tree, answers=answers, shapes=False)
     if any(decision.state is not State.NEEDED for decision in together.decisions):
         return False
     return {path: change.after for path, change in overall_changes(together).items()} == files

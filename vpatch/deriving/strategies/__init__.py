@@ -17,9 +17,11 @@ from vpatch.deriving.strategies.rewrites import each_part, rewritten
 from vpatch.deriving.strategies.several import one_into_several
 from vpatch.deriving.strategies.statements import (
     deleted,
+    long_ones,
     regrouped,
     regrouped_beside,
     replaced,
+    without_comments,
 )
 from vpatch.deriving.strategies.values import values
 
@@ -45,4 +47,4 @@ STRATEGIES: Strategies = (
     one_into_several,
 )
 # They say more than what changes, and are for what no other gives the code of.
-LAST_STRATEGIES: Strategies = (regrouped_beside, replaced)
+LAST_STRATEGIES: Strategies = (regrouped_beside, replaced, long_ones, without_comments)

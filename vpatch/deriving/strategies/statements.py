@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
+import ast
 import itertools
 import textwrap
 from typing import TYPE_CHECKING
 
 from vpatch.deriving.candidate import Candidate, Case, Declared, one, within
-from vpatch.deriving.code import dedented, header, named, pattern
+from vpatch.deriving.code import dedented, header, mark_ellipses, named, pattern
+from vpatch.deriving.diff_like import change_between
 from vpatch.deriving.source_code import Definition
 from vpatch.deriving.strategies.inserts import insert
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from vpatch.deriving.source_code import SourceCode, Statement
+    from vpatch.deriving.source_code import Block, SourceCode, Statement
 
-# Longer patterns say more than what changes: a text says the same.
+# Longer patterns say more than what changes: they are for what no other candidate gives.
 _MOST_LINES = 20
+_LONG_LINES = 1000
 _MOST_INSERTS = 8
 
 
@@ -34,6 +37,37 @@ def deleted(case: Case) -> Iterator[Candidate]:
         yield one("delete", within({"delete": text, "with-comments": True}, scope))
     for find, rewrite in _beside(case, whole, ""):
         yield one("delete", within({"find": find, "rewrite": rewrite}, case.scope))
+    if len(old) > 1:
+        for deletions in _deletions(case, old):
+            yield Candidate("delete", deletions)
+
+
+def long_ones(case: Case) -> Iterator[Candidate]:
+    """Propose what `deleted` and `regrouped` do for code of more lines."""
+    old, new = case.difference.old, case.difference.new
+    if new:
+        yield from _rewrites(case, most=_LONG_LINES)
+        return
+    find = _patterns(case.before, old)
+    for more in ({}, {"with-comments": True}) if _is_fit(find, _LONG_LINES) else ():
+        yield one("delete", within({"delete": find, **more}, case.scope))
+
+
+def without_comments(case: Case) -> Iterator[Candidate]:
+    """Propose a `change` with which the comments of what goes away go too."""
+    old, new = case.difference.old, case.difference.new
+    if not old or not new or case.difference.part is not None:
+        return
+    sides = [
+        mark_ellipses(dedented(source.lines_of(side[0].top - above, side[-1].end)))
+        for source, side, above in (
+            (case.before, old, 0),
+            (case.after, new, _comments_above(case.after, new[0])),
+        )
+    ]
+    change = change_between(sides[0], sides[1], with_comments=True)
+    if change is not None and all(_is_fit(side, _LONG_LINES) for side in sides):
+        yield one("change", within({"change": change, "with-comments": True}, case.scope))
 
 
 def regrouped(case: Case) -> Iterator[Candidate]:
@@ -49,19 +83,35 @@ def regrouped_beside(case: Case) -> Iterator[Candidate]:
     yield from _rewrites(case, beside=True)
 
 
-def _rewrites(case: Case, *, beside: bool = False) -> Iterator[Candidate]:
+def _rewrites(
+    case: Case, *, beside: bool = False, most: int = _MOST_LINES
+) -> Iterator[Candidate]:
     old, new = case.difference.old, case.difference.new
-    if not old or not new or case.difference.part is not None:
+    if case.difference.part is not None:
+        if beside:
+            yield from _headers(case)
+        return
+    if not old or not new:
         return
     find = _patterns(case.before, old)
     # The comments above go with the new statements where the old ones have none.
     has_comments = bool(_comments_above(case.before, old[0]))
     above = 0 if has_comments else _comments_above(case.after, new[0])
     for top in dict.fromkeys((new[0].top - above, new[0].top)):
-        rewrite = dedented("".join(case.after.lines_of(top, new[-1].end))).rstrip()
+        rewrite = mark_ellipses(dedented(case.after.lines_of(top, new[-1].end))).rstrip()
         for texts in _beside(case, find, rewrite) if beside else [(find, rewrite)]:
-            if all(map(_is_fit, texts)) and texts[0] != texts[1]:
+            if all(_is_fit(text, most) for text in texts) and texts[0] != texts[1]:
                 yield one("rewrite", within({"find": texts[0], "rewrite": texts[1]}, case.scope))
+
+
+def _headers(case: Case) -> Iterator[Candidate]:
+    """Propose a `rewrite` of the first header of a block with a neighbour."""
+    sources = (case.before, case.difference.old[0]), (case.after, case.difference.new[0])
+    old, new = (header(source, statement.node) for source, statement in sources)
+    if old is None or new is None or case.difference.part:
+        return
+    for find, rewrite in _beside(case, old, new):
+        yield one("rewrite", within({"find": find, "rewrite": rewrite}, case.scope))
 
 
 def _comments_above(source: SourceCode, statement: Statement) -> int:
@@ -106,11 +156,14 @@ def _beside(case: Case, old: str, new: str) -> Iterator[tuple[str, str]]:
     """
     above, below = case.difference.neighbours()
     owner = case.difference.blocks[1].owner
-    if above is None and below is None and owner is not None and old and new:
-        head = header(case.after, owner)
+    if above is None and owner is not None and old and new:
+        head = _head_of(case.after, owner, case.difference.blocks[1])
         if head is not None:
-            head = head.removesuffix("    ...")
-            yield head + textwrap.indent(old, "    "), head + textwrap.indent(new, "    ")
+            rest = "" if below is None else "\n    ..."
+            yield (
+                head + textwrap.indent(old, "    ") + rest,
+                head + textwrap.indent(new, "    ") + rest,
+            )
     for anchor in named(case.after, above.node) if above is not None else ():
         texts = tuple("\n".join(filter(None, (anchor, text))) for text in (old, new))
         if all(map(_is_fit, texts)):
@@ -121,10 +174,20 @@ def _beside(case: Case, old: str, new: str) -> Iterator[tuple[str, str]]:
             yield texts[0], texts[1]
 
 
+def _head_of(source: SourceCode, owner: ast.AST, block: Block) -> str | None:
+    """What a pattern has above the statements of a block: its header, also of an `else`."""
+    head = header(source, owner)
+    if head is None:
+        return None
+    if block.statements[0].node in getattr(owner, "orelse", ()):
+        return f"{head}\nelse:\n"
+    return head.removesuffix("    ...")
+
+
 def _patterns(source: SourceCode, statements: Sequence[Statement]) -> str:
     return "\n".join(pattern(source, each.node) for each in statements)
 
 
-def _is_fit(text: str) -> bool:
+def _is_fit(text: str, most: int = _MOST_LINES) -> bool:
     """Whether a text can be a pattern: not too long, and without a metavariable of its own."""
-    return bool(text) and "$" not in text and text.count("\n") < _MOST_LINES
+    return bool(text) and "$" not in text and text.count("\n") < most
