@@ -15,7 +15,7 @@ from vpatch.commands.importing.patch_yaml import edits_yaml
 from vpatch.errors import UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Sequence
 
     from vpatch.deriving.candidate import Declared
 
@@ -303,24 +303,6 @@ def _with_key(lines: list[str], before: Declared, after: Declared) -> Iterator[l
         stop += 1
     indent = lines[start + 1][: len(lines[start + 1]) - len(lines[start + 1].lstrip())]
     yield [*lines[:stop], *(f"{indent}{one}\n" for one in more), *lines[stop:]]
-
-
-def with_texts(text: str, keys: Collection[str], pieces: Mapping[str, str]) -> str:
-    """The text with pieces replaced in the values of some keys of the document."""
-    document = YAML(typ="rt", pure=True).load(text)
-    lines = text.splitlines(keepends=True)
-    starts = sorted(document.lc.key(key)[0] for key in document)
-    for key in keys:
-        if key not in document:
-            continue
-        first = document.lc.key(key)[0]
-        end = next((line for line in starts if line > first), len(lines))
-        for number in range(first, end):
-            for old, new in pieces.items():
-                if old.strip():
-                    lines[number] = lines[number].replace(old, new)
-    changed = "".join(lines)
-    return text if read_or_none(changed) is None else changed
 
 
 def _not_lines(where: str) -> UnwritableEditsError:
