@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 _CONTEXTS = ((0, 0), (1, 0), (0, 1), (1, 1), (2, 1), (1, 2), (2, 2), (3, 3), (5, 5))
 _LINES = ((0, 0), (1, 0), (0, 1), (1, 1))
 _MOST = 400
-# How many lines around a change, and signs beside a metavariable, tell what it stands for.
+# How many lines around a change, and signs beside a metavariable, tell which code is there for it.
 _FAR, _NEAR = 6, 4
 _VARIABLE = re.compile(r"\$[a-z]\w*")
 # The part of the lines of a file that must be the same where it has another path.
@@ -234,12 +234,12 @@ def _joined(lines: Sequence[str], bound: Mapping[str, str]) -> str:
 
 
 def _bound(text: str, around: str) -> dict[str, str]:
-    """What metavariables of a text stand for in code, by the signs beside them."""
+    """The code that is there for metavariables of a text, by the signs beside them."""
     bound: dict[str, str] = {}
     for match in _VARIABLE.finditer(text):
-        left, right = text[: match.start()][-_NEAR:], text[match.end() :][:_NEAR]
-        if left.strip() and right.strip() and "$" not in left + right:
-            codes = re.findall(f"(?={re.escape(left)}(.+?){re.escape(right)})", around)
+        before, after = text[: match.start()][-_NEAR:], text[match.end() :][:_NEAR]
+        if before.strip() and after.strip() and "$" not in before + after:
+            codes = re.findall(f"(?={re.escape(before)}(.+?){re.escape(after)})", around)
             bound |= {code.strip(): match[0] for code in codes if _is_whole(code)}
     return dict(sorted(bound.items(), key=lambda pair: -len(pair[0])))
 
