@@ -80,14 +80,13 @@ MTP = [f"vllm/models/deepseek_v4/{name}/mtp.py" for name in ("amd", "nvidia", "x
 OURS = "deepseek-v4-quark-mtp"
 AMD_MTP = "vllm/models/deepseek_v4/amd/mtp.py"
 O_PROJ = "vllm/models/deepseek_v4/nvidia/ops/o_proj.py"
-KERNELS = [
-    f"vllm/{path}/fused_recurrent.py"
-    for path in (
-        "models/kimi_k3/amd/ops/third_party/kda",
-        "models/kimi_k3/nvidia/ops/third_party/kda",
-        "third_party/flash_linear_attention/ops",
-    )
-] + ["vllm/third_party/flash_linear_attention/ops/fused_sigmoid_gating.py"]
+KDA = "ops/third_party/kda/fused_recurrent.py"
+KERNELS = {
+    f"vllm/models/kimi_k3/amd/{KDA}": "initial_token",
+    f"vllm/models/kimi_k3/nvidia/{KDA}": "initial_token",
+    "vllm/third_party/flash_linear_attention/ops/fused_recurrent.py": "i_t",
+    "vllm/third_party/flash_linear_attention/ops/fused_sigmoid_gating.py": "i_t",
+}
 TRITON = "vllm/utils/cpu_triton_utils.py"
 _BLOCK = """\
         # What a chunk ends with is cached as the state at the end of its
@@ -217,8 +216,8 @@ CHANGES = [
         "a function at another place",
         "o-proj-bf16-fallback",
         "0.23.0",
-        7,
-        "the definition that it is in front of: five lines become one, and within goes",
+        8,
+        "its place: six lines become two",
         code={
             O_PROJ: (
                 "def bf16_o_proj(",
@@ -243,8 +242,8 @@ CHANGES = [
         "a new method",
         OURS,
         "0.32.0",
-        8,
-        "an edit: insert, four lines of code, after, within, files",
+        4,
+        "an edit: insert, its place, within, files; the code is in a file of its own",
         {
             AMD_MTP: [
                 (
@@ -306,8 +305,8 @@ CHANGES = [
         "one more entry of a list, in two files, and in the effect",
         "gate-up-proj-mapping",
         "0.22.0",
-        8,
-        "two rewrites, and an effect that takes the list of this variant or of the other",
+        11,
+        "two rewrites of a line, and two lines of the effect become five, for both variants",
         {
             path: [('["gate_proj", "up_proj"]', '["gate_proj", "up_proj", "gate_up"]')]
             for path in (
@@ -338,19 +337,24 @@ CHANGES = [
         "another bound, in four files, and in the effect",
         "gdn-accepted-count-bounds",
         "0.28.0",
-        8,
-        "the line of the edit, and an effect that takes the bound of this variant or of the other",
+        3,
+        "the line of the edit, and one of the effect, for both variants",
         {
-            path: [(", 0), stride_indices_seq - 1)", ", 0), stride_indices_seq + -1)")]
-            for path in KERNELS
+            path: [
+                (
+                    f"tl.minimum(tl.maximum({name}, 0), stride_indices_seq - 1)",
+                    f"tl.minimum(stride_indices_seq - 1, tl.maximum({name}, 0))",
+                )
+            ]
+            for path, name in KERNELS.items()
         },
     ),
     Change(
         "a new file, and its import",
         "import-time-op-compat",
         "0.25.1",
-        8,
-        "three edits: two lines for the file, three for the import, three for the call",
+        10,
+        "two lines for the file; the import and the call become blocks of two lines",
         {
             "vllm/env_override.py": [
                 (
@@ -424,7 +428,7 @@ CHANGES = [
         "one keyword value for one of two places",
         "mtp-proj-prefix",
         "0.23.0",
-        24,
+        21,
         "an edit of its own for each of the two",
         {path: [('prefix=f"{prefix}.h_proj"', 'prefix=f"{prefix}.h"')] for path in MTP},
     ),
@@ -480,8 +484,8 @@ CHANGES = [
         "a file of C++ that the patch did not touch",
         "cpu-spec-decode-expand-copy-back",
         "0.23.0",
-        9,
-        "an edit by text: the line before and after, and the file, with a comment",
+        5,
+        "an edit by text: text, find, replace, files, and a comment",
         {
             "csrc/cpu/spec_decode_utils.cpp": [
                 (
@@ -495,8 +499,8 @@ CHANGES = [
         "another commit in CMake and a script",
         "deepgemm-next-n-3-kernel",
         "0.23.0",
-        8,
-        "two texts, and an effect that takes this commit or that of the other variants",
+        20,
+        "two texts; twice, two lines of the effect become five, and concerns get two",
         {
             "cmake/external_projects/deepgemm.cmake": [("57b90e0\n", "57b90e1\n")],
             "tools/install_deepgemm.sh": [("57b90e0", "57b90e1")],
@@ -522,39 +526,24 @@ CHANGES = [
         },
     ),
     Change(
-        "a deleted statement more",
+        "one more rewrite in a function of the patch",
         "cve-2026-55514",
         "0.23.0",
-        2,
-        "an edit: delete, within",
+        3,
+        "an edit: find, rewrite, within",
         {
             "vllm/v1/worker/gpu_model_runner.py": [
-                (
-                    (
-                        "    def _init_mrope_positions(self, req_state: CachedRequestState):\n"
-                        "        model = self.get_model()\n"
-                        "        assert supports_mrope(model), "
-                        '"M-RoPE support is not implemented."\n'
-                    ),
-                    (
-                        "    def _init_mrope_positions(self, req_state: CachedRequestState):\n"
-                        "        model = self.get_model()\n"
-                    ),
-                )
+                ("mrope_model = cast(SupportsMRoPE, model)", "mrope_model: SupportsMRoPE = model")
             ]
         },
         place="security/cve-2026-55514",
     ),
     Change(
-        "a definition of vLLM that the patch did not touch",
+        "a file of vLLM that the patch did not touch",
         "mamba-fewer-blocks",
         "0.22.1",
         3,
         "an edit: find, rewrite, within",
-        {
-            "vllm/v1/core/kv_cache_utils.py": [
-                ("NONE_HASH: BlockHash\n", "NONE_HASH: BlockHash | None\n"),
-            ]
-        },
+        {"vllm/v1/core/kv_cache_utils.py": [("os.urandom(32)", "os.urandom(64)")]},
     ),
 ]

@@ -167,7 +167,7 @@ def problems(
         yield f"{row.lines - change.lines} lines too many"
     tests = run(folder, "test", change.patch)
     failing = [one["example"] for one in tests["examples"] if one["failures"]]
-    failing += [one for each in tests["style"] for one in each["failed"]]
+    failing += [one["hook"] for each in tests["style"] for one in each["failed"]]
     row.tests = ", ".join(failing) and f"{', '.join(failing)} named"
     if unnamed := [name for name in failing if name not in named]:
         yield f"vpatch test: {', '.join(unnamed)} fail"

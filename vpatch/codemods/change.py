@@ -83,9 +83,7 @@ class DiffLikeRewrite:
         return EditOutcome(module, tuple(sites))
 
 
-def change_of(
-    text: str, place: Scope, *, with_comments: bool = False
-) -> tuple[PythonEdit, str]:
+def change_of(text: str, place: Scope, *, with_comments: bool = False) -> tuple[PythonEdit, str]:
     """The edit that a change says, and the pattern of the code before it.
 
     With `with_comments`, the comments in, behind and right above what goes away go too.

@@ -167,11 +167,40 @@ def test_new_files_come_and_change_and_go(both):
     assert yaml(both) == before
     assert (both.patches / "both" / "slow.py").read_text() == "SLOW = 2\n"
     opened(both, "both")
-    (tree(both) / "vllm" / "slow.py").unlink()
+    (tree(both) / "vllm" / "slow.py").rename(tree(both) / "vllm" / "slower.py")
+    both.run("refresh")
+    assert yaml(both) == before.replace("add-file: vllm/slow.py", "add-file: vllm/slower.py")
+    opened(both, "both")
+    (tree(both) / "vllm" / "slower.py").unlink()
     run = both.run("refresh")
     assert "removed slow.py" in run.out
     assert yaml(both) == COMMENTED
     assert not (both.patches / "both" / "slow.py").exists()
+
+
+def test_code_at_another_place_changes_the_place_alone(empty):
+    empty.patch(
+        "placed",
+        """
+- insert: |
+    # Ours.
+    self.ours = 1
+  after: self.proj = Linear(...)  # why there
+  within: "*.__init__"
+""",
+    )
+    opened(empty, "placed")
+    before, own = yaml(empty, "placed"), "        # Ours.\n        self.ours = 1\n"
+    change(empty, LLAMA, own, "", "placed")
+    change(empty, LLAMA, "Linear(4, 8)\n", "Linear(4, 8)\n" + own, "placed")
+    empty.run("refresh")
+    lines = before.splitlines(), yaml(empty, "placed").splitlines()
+    assert [(a, b) for a, b in zip(*lines, strict=True) if a != b] == [
+        (
+            "    after: self.proj = Linear(...)  # why there",
+            "    after: self.head = Linear(4, 8)  # why there",
+        )
+    ]
 
 
 VARIANTS = """\
@@ -202,13 +231,16 @@ def variants(empty):
     return empty
 
 
-def test_other_variants_stay_and_the_effect_goes_along(variants):
+def test_other_variants_stay_and_the_effect_takes_what_both_make(variants):
     before = yaml(variants, "of-two")
     change(variants, ENGINE, 'mode="slow"', 'mode="slower"', "of-two")
     variants.run("refresh", "of-two")
-    parts = before.split('mode="slow"')
+    edits, effect = before.split("effect:\n")
     assert yaml(variants, "of-two") == (
-        f'{parts[0]}mode="slower"{parts[1]}mode="slow"{parts[2]}mode="slower"{parts[3]}'
+        edits.replace('mode="slow"', 'mode="slower"', 1)
+        + "effect:\n"
+        + '  any:\n    - find: launch(..., mode="slow")\n    - find: launch(..., mode="slower")\n'
+        + effect.partition("\n")[2]
     )
 
 

@@ -20,48 +20,41 @@ pytestmark = [pytest.mark.slow, pytest.mark.full]
 ROOT = Path(__file__).parents[3]
 
 
-def edited(change, folder):
-    for path, texts in change.texts.items():
-        text = (folder / path).read_text()
-        for old, new in texts:
-            assert text.count(old) >= 1, (path, old)
-            text = text.replace(old, new)
-        (folder / path).write_text(text)
-    for path, text in change.new.items():
-        (folder / path).write_text(text)
-    for path in change.gone:
-        (folder / path).unlink()
+def project(change, folder):
+    """A project with a copy of the patch, and a recipe with those below it."""
+    copy = folder / "patches" / change.patch
+    shutil.copytree(ROOT / "patches" / change.folder, copy)
+    for old, new in change.declared.items():
+        text = (copy / "patch.yaml").read_text()
+        assert old in text
+        (copy / "patch.yaml").write_text(text.replace(old, new))
+    names = ", ".join([*change.below, change.patch])
+    (folder / "recipes").mkdir()
+    (folder / "recipes" / "ours.yaml").write_text(f"vllm: {change.release}\npatches: [{names}]\n")
 
 
-def made(context, selection, change):
-    """What the patch makes now, behind those that were before it."""
+def made(context, change, paths):
+    """Files of the release with the patch, behind those that were before it."""
+    selection = selected(context, change.patch, None, None)
     patches = context.library.load([patch.id for patch in selection.patches])
     with context.tree(selection.spec) as tree:
-        decision = planned_series(context, patches, change.patch, tree).decision
-        assert decision.state == "needed", decision.reason
-        return {path: one.after for path, one in decision.changes.items()}
+        series = planned_series(context, patches, change.patch, tree)
+        assert series.decision.state == "needed", series.decision.reason
+        changes, below = series.decision.changes, series.tree_below
+        present = set(below.paths())
+        pristine = {path: below.read(path) if path in present else None for path in paths}
+    return pristine | {path: one.after for path, one in changes.items()}
 
 
 @pytest.mark.parametrize("change", CHANGES, ids=[f"{c.patch}: {c.name}" for c in CHANGES])
 def test_a_change_of_the_work_tree_becomes_the_patch(change, tmp_path):
-    shutil.copytree(ROOT / "patches" / change.patch, tmp_path / "patches" / change.patch)
+    project(change, tmp_path)
     with Context(folder=tmp_path, trust_everything=True) as context:
-        selection = selected(context, change.patch, change.release, None)
-        opened = open_edit(context, change.patch, change.release, None, tmp_path / "edit")
-        edited(change, opened.folder)
-        wanted = {
-            path: (opened.folder / path).read_bytes()
-            for path in {*opened.files, *change.texts, *change.new} - {*change.gone}
-        }
+        opened = open_edit(context, change.patch, None, None, tmp_path / "edit")
+        wanted = change.make(opened.folder, opened.files)
         result = refresh_patch(context, RefreshRequest(change.patch, tmp_path / "edit", "none"))
     with Context(folder=tmp_path, trust_everything=True) as context:
-        files = made(context, selection, change)
-    pristine = {path for path in wanted if path not in files}
-    assert {path: files[path] for path in wanted.keys() - pristine} == {
-        path: wanted[path] for path in wanted.keys() - pristine
-    }
-    assert all(path in opened.files for path in pristine)
-    assert result.by_text == ()
+        assert made(context, change, wanted) == wanted
     assert sum(lines_of(result.diff)) <= change.lines
 
 

@@ -6,7 +6,12 @@ import shutil
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from vpatch.commands.edit.patch_text import with_texts
+from vpatch.commands.edit.predicate_text import (
+    changed_pieces,
+    with_alternatives,
+    with_lines,
+    with_texts,
+)
 from vpatch.commands.importing.proof import failure_of_second, without_requires
 from vpatch.errors import VpatchError
 from vpatch.library.loading import load_patch
@@ -62,10 +67,25 @@ class PatchWriter:
         yield failure
         if isinstance(failure, ChangedPatch):
             return
-        for keys in _PREDICATES:
-            other = with_texts(text, keys, _pieces(folded.texts))
-            if other != text:
+        tried = {text}
+        for other in self._with_other_predicates(text, folded):
+            if other not in tried:
+                tried.add(other)
                 yield self._write(other, folded)
+
+    def _with_other_predicates(self, text: str, folded: FoldedEdits) -> Iterator[str]:
+        """The text, where predicates look for code as the changed edits make it.
+
+        Where other variants make the code that an effect looks for, it takes both.
+        """
+        own = changed_pieces(folded.edits, folded.before)
+        for pieces in (own, {**own, **with_lines(folded.texts)}):
+            if len(self.original.declaration.variants) > 1:
+                effect = with_alternatives(text, "effect", pieces)
+                yield effect
+                yield with_alternatives(effect, "concerns", pieces)
+            for keys in _PREDICATES:
+                yield with_texts(text, keys, pieces)
 
     def _write(self, text: str, folded: FoldedEdits) -> ChangedPatch | str:
         folder = self.staging / self.original.id
@@ -97,16 +117,6 @@ class PatchWriter:
             return "it does not give the same bytes as the work tree"
         together = {**self.tree.files, **files}
         return failure_of_second(alone, self.tree.tree, together, self.answers)
-
-
-def _pieces(texts: Mapping[str, str]) -> dict[str, str]:
-    """Texts that changed, whole and line by line."""
-    pieces = dict(texts)
-    for old, new in texts.items():
-        lines = old.splitlines(), new.splitlines()
-        if len(lines[0]) == len(lines[1]):
-            pieces |= {a.strip(): b.strip() for a, b in zip(*lines, strict=True) if a != b}
-    return pieces
 
 
 def _used(patch: Patch) -> set[str]:

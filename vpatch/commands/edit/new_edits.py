@@ -31,13 +31,15 @@ _MAKES = frozenset(["insert", "rewrite", "add-keyword", "set-value", "replace-bo
 class FoldedEdits:
     """A list of edits that gives what is wanted, with the files beside the patch.
 
-    `texts` are pieces of code that changed in edits of the patch, before and after.
+    `before` are the edits that they began with. `texts` are pieces of code that changed in them,
+    before and after.
     """
 
     edits: tuple[ListedEdit, ...]
     files: Mapping[str, bytes]
     texts: Mapping[str, str] = field(default_factory=dict)
     by_text: tuple[str, ...] = ()
+    before: tuple[Declared, ...] = ()
 
 
 def foldings(
@@ -52,13 +54,13 @@ def foldings(
     outcome = bench.run(edits, files)
     # What is done already on this tree may be to do on another one.
     bench.done = frozenset() if isinstance(outcome, int) else outcome.idle
-    start = FoldedEdits(tuple(own), files)
+    start = FoldedEdits(tuple(own), files, before=tuple(edits))
     tweaked = _tweaked(bench, start)
     for one in (tweaked, start):
         yield from _completed(bench, one)
         if one.edits == start.edits and one.files == start.files:
             break
-    nothing = FoldedEdits((), files)
+    nothing = FoldedEdits((), files, before=tuple(edits))
     yield from _derived(bench, nothing, edits)
 
 
@@ -82,7 +84,7 @@ def _tweaked(bench: Workbench, one: FoldedEdits) -> FoldedEdits:
         listed = [replace(a, declared=b) for a, b in zip(one.edits, tweak.edits, strict=True)]
         old, new = tweak.pair
         texts = {**one.texts, **({old: new} if old else {})}
-        one = FoldedEdits(tuple(listed), tweak.files, texts)
+        one = replace(one, edits=tuple(listed), files=tweak.files, texts=texts)
     return one
 
 
@@ -168,7 +170,7 @@ def _derived(
                 near = _kept_near(bench, edits, beside, before)
                 used = json.dumps(_declared(near))
                 files = {n: c for n, c in beside.items() if n in one.files or f'"{n}"' in used}
-                yield FoldedEdits(tuple(near), files, one.texts, reasons)
+                yield replace(one, edits=tuple(near), files=files, by_text=reasons)
 
 
 def _kept_near(

@@ -11,11 +11,11 @@ from ruamel.yaml import YAML
 from ruamel.yaml.comments import CommentedMap, CommentedSeq
 from ruamel.yaml.error import YAMLError
 
-from vpatch.commands.importing.patch_yaml import AS_TEXT, edits_yaml, effect_yaml
+from vpatch.commands.importing.patch_yaml import AS_TEXT, edits_yaml
 from vpatch.errors import UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Sequence
 
     from vpatch.deriving.candidate import Declared
 
@@ -313,40 +313,6 @@ def _with_key(lines: list[str], before: Declared, after: Declared) -> Iterator[l
         stop += 1
     indent = lines[start + 1][: len(lines[start + 1]) - len(lines[start + 1].lstrip())]
     yield [*lines[:stop], *(f"{indent}{one}\n" for one in more), *lines[stop:]]
-
-
-def with_texts(text: str, keys: Collection[str], pieces: Mapping[str, str]) -> str:
-    """The text with pieces replaced in the values of some keys of the document."""
-    document = YAML(typ="rt", pure=True).load(text)
-    lines = text.splitlines(keepends=True)
-    starts = sorted(document.lc.key(key)[0] for key in document)
-    for key in keys:
-        if key not in document:
-            continue
-        first = document.lc.key(key)[0]
-        end = next((line for line in starts if line > first), len(lines))
-        for number in range(first, end):
-            for old, new in pieces.items():
-                if old.strip():
-                    lines[number] = lines[number].replace(old, new)
-    changed = "".join(lines)
-    return text if read_or_none(changed) is None else changed
-
-
-def with_effect(text: str, effect: Declared | None) -> str:
-    """Replace the effect by another one, or take it away; the same text where it has no lines."""
-    document = read(text)
-    if "effect" not in document:
-        return text
-    lines = text.splitlines(keepends=True)
-    first = next((n for n, line in enumerate(lines) if line.startswith("effect:")), len(lines))
-    ends = (n for n in range(first + 1, len(lines)) if not lines[n].startswith((" ", "\n")))
-    new = [] if effect is None else [effect_yaml(effect)]
-    changed = "".join([*lines[:first], *new, *lines[next(ends, len(lines)) :]])
-    wanted = {key: value for key, value in document.items() if key != "effect"}
-    if effect is not None:
-        wanted["effect"] = effect
-    return changed if read_or_none(changed) == wanted else text
 
 
 def _not_lines(where: str) -> UnwritableEditsError:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 from itertools import chain
 from typing import TYPE_CHECKING
 
-from vpatch.commands.edit.workbench import hunks, words_of
+from vpatch.commands.edit.workbench import HunkSide, hunks, words_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -17,6 +18,11 @@ if TYPE_CHECKING:
 _CONTEXTS = ((0, 0), (1, 0), (0, 1), (1, 1), (2, 1), (1, 2), (2, 2), (3, 3), (5, 5))
 _LINES = ((0, 0), (1, 0), (0, 1), (1, 1))
 _MOST = 400
+# How many lines around a change, and signs beside a metavariable, tell which code is there for it.
+_FAR, _NEAR = 6, 4
+_VARIABLE = re.compile(r"\$[a-z]\w*")
+# The part of the lines of a file that must be the same where it has another path.
+_ALIKE = 0.5
 # What an edit makes is in these keys; all others find its place.
 _MAKES = ("rewrite", "insert", "set-value", "replace-body")
 
@@ -44,6 +50,7 @@ def tweaks(
     """
     for path, (now, wanted) in differing.items():
         if wanted is None:
+            yield from _moved(edits, files, differing, path)
             continue
         for edit in edits:
             name = str(edit.get("from"))
@@ -51,6 +58,26 @@ def tweaks(
                 yield Tweak(tuple(edits), {**files, name: wanted}, ("", ""))
         for replacement in _replacements(edits, now or b"", wanted):
             yield from _everywhere(edits, files, replacement)
+
+
+def _moved(
+    edits: Sequence[Declared],
+    files: Mapping[str, bytes],
+    differing: Mapping[str, tuple[bytes | None, bytes | None]],
+    path: str,
+) -> Iterator[Tweak]:
+    """Let an edit that adds a file add it at another path, where most of its lines are."""
+    for other, (now, wanted) in differing.items():
+        if now is not None or wanted is None:
+            continue
+        for number, edit in enumerate(edits):
+            name = str(edit.get("from"))
+            if edit.get("add-file") != path or name not in files:
+                continue
+            lines = files[name].splitlines(), wanted.splitlines()
+            if SequenceMatcher(None, *lines, autojunk=False).ratio() > _ALIKE:
+                moved = (*edits[:number], {**edit, "add-file": other}, *edits[number + 1 :])
+                yield Tweak(moved, {**files, name: wanted}, ("", ""))
 
 
 @dataclass(frozen=True)
@@ -78,7 +105,11 @@ def _replacements(edits: Sequence[Declared], now: bytes, wanted: bytes) -> Itera
             if lines:
                 yield _TextChange(lines, new.around(above, below), by_lines=True)
         texts = "".join(old.changed), "".join(new.changed)
-        pairs = chain(_by_words(*texts), *(_with_variables(edit, *texts) for edit in edits))
+        pairs = chain(
+            *(_in_one_line(edit, old, new) for edit in edits),
+            _by_words(*texts),
+            *(_with_variables(edit, *texts) for edit in edits),
+        )
         for one, other in pairs:
             yield _TextChange([one], [other], by_lines=False)
 
@@ -182,6 +213,39 @@ def _with_variables(edit: Declared, old: str, new: str) -> Iterator[tuple[str, s
             for one, other in _by_words(old, new):
                 if str(value) in one and str(value) in other:
                     yield one.replace(str(value), name), other.replace(str(value), name)
+
+
+def _in_one_line(edit: Declared, old: HunkSide, new: HunkSide) -> Iterator[tuple[str, str]]:
+    """Lines to replace as an edit has them: in one line, and with its metavariables."""
+    around = "".join(old.around(_FAR, _FAR))
+    for _, text in _leaves(edit):
+        bound = _bound(text, around)
+        for above, below in _LINES:
+            one, other = (_joined(side.around(above, below), bound) for side in (old, new))
+            if one and other:
+                yield one, other
+
+
+def _joined(lines: Sequence[str], bound: Mapping[str, str]) -> str:
+    text = " ".join(line.strip() for line in lines if line.strip())
+    for code, name in bound.items():
+        text = text.replace(code, name)
+    return text
+
+
+def _bound(text: str, around: str) -> dict[str, str]:
+    """The code that is there for metavariables of a text, by the signs beside them."""
+    bound: dict[str, str] = {}
+    for match in _VARIABLE.finditer(text):
+        before, after = text[: match.start()][-_NEAR:], text[match.end() :][:_NEAR]
+        if before.strip() and after.strip() and "$" not in before + after:
+            codes = re.findall(f"(?={re.escape(before)}(.+?){re.escape(after)})", around)
+            bound |= {code.strip(): match[0] for code in codes if _is_whole(code)}
+    return dict(sorted(bound.items(), key=lambda pair: -len(pair[0])))
+
+
+def _is_whole(code: str) -> bool:
+    return all(code.count(a) == code.count(b) for a, b in ("()", "[]", "{}"))
 
 
 def _replaced(text: str, old: str, new: str) -> Iterator[str]:

@@ -83,9 +83,7 @@ def regrouped_beside(case: Case) -> Iterator[Candidate]:
     yield from _rewrites(case, beside=True)
 
 
-def _rewrites(
-    case: Case, *, beside: bool = False, most: int = _MOST_LINES
-) -> Iterator[Candidate]:
+def _rewrites(case: Case, *, beside: bool = False, most: int = _MOST_LINES) -> Iterator[Candidate]:
     old, new = case.difference.old, case.difference.new
     if case.difference.part is not None:
         if beside:
