@@ -52,6 +52,12 @@ CLEAR = {
         "with no_grad():\n    x = 1\n    if ok:\n        y = 2\n",
     ),
     "the line above is gone": ("x\nz\n", "x\ny\nz\n", "x\ny\nnew\nz\n", "x\nnew\nz\n"),
+    "what has a position stays before what has a name": (
+        "def f(a, *, strict=False):\n    g(a, strict=True)\n",
+        "def f(a):\n    g(a)\n",
+        "def f(a, more=None):\n    g(a, more)\n",
+        "def f(a, more=None, *, strict=False):\n    g(a, more, strict=True)\n",
+    ),
     "two arguments of one call": (
         "    return g(z, k)\n",
         "    return g(a, k)\n",
