@@ -52,6 +52,12 @@ CLEAR = {
         "x = 1\nif ok:\n    y = 2\n",
         "with no_grad():\n    x = 1\n    if ok:\n        y = 2\n",
     ),
+    "upstream wrote the lines below anew": (
+        "begin()\nfirst = one(2)\nrun(first, last=second)\nother(first)\n",
+        "begin()\nfirst = 1\nend()\n",
+        "begin()\ncheck()\nfirst = 1\nend()\n",
+        "begin()\ncheck()\nfirst = one(2)\nrun(first, last=second)\nother(first)\n",
+    ),
     "the line above is gone": ("x\nz\n", "x\ny\nz\n", "x\ny\nnew\nz\n", "x\nnew\nz\n"),
     "what has a position stays before what has a name": (
         "def f(a, *, strict=False):\n    g(a, strict=True)\n",
@@ -67,6 +73,11 @@ CLEAR = {
     ),
 }
 UNCLEAR = {
+    "upstream wrote the lines above anew": (
+        "use = not old() and size > 2\nlog(use)\nlog(size)\nrest()\n",
+        "use = size in known\nrest()\n",
+        "use = size in known\nif size == 3:\n    use = False\nrest()\n",
+    ),
     "upstream calls something else": (
         "    x = run(config)\n",
         "    x = launch(config)\n",

@@ -28,13 +28,15 @@ _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 class NewNames:
     """The names of code in two releases; `patched` is the old one with the change.
 
-    `notes` say what is imported from another module, and what is gone.
+    `notes` say what is imported from another module, and what is gone. `renamed` are names that the
+    files of a change have no more, by those that took their place.
     """
 
     old: View
     new: View
     patched: View
     notes: list[str] = field(default_factory=list)
+    renamed: dict[str, str] = field(default_factory=dict)
 
     def of_side(self, path: str, target: str, text: bytes) -> bytes:
         """A side of a merge, with the names of the new release in the whole file."""
@@ -53,6 +55,7 @@ class NewNames:
             return laid
         old, new, text = (one.decode(errors="surrogateescape") for one in (before, after, laid))
         names = renames(old, new, local=False)
+        self.renamed |= names
         text = self._only_added(new, text, with_names(text, names, local=False))
         text = self._only_added(new, text, _in_functions(text, before, after))
         text = self._with_imports(path, new, self._with_missing(origin, path, new, text))
