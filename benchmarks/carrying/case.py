@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import subprocess
 import sys
 import time
 from dataclasses import dataclass, field
@@ -12,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from carrying.judge import same_meaning
 from vpatch.commands.edit.markers import MARKERS
+from vpatch.commands.edit.record import read_record
 from vpatch.commands.edit.refresh import refresh_patch
 from vpatch.commands.edit.refresh_result import RefreshRequest
 from vpatch.commands.edit.series import required_series
@@ -168,8 +170,9 @@ def _solve(row: Row, checkout: Path, files: tuple[str, ...], wanted: Mapping[str
         text = place.read_bytes() if place.is_file() else b""
         target = wanted.get(path)
         if target is None:
-            target = _without_conflicts(text)[0]
-            row.wrong.append(f"{path}: it is not to change")
+            listed = row.by_hand if _without_conflicts(text)[1] else row.wrong
+            listed.append(f"{path}: it is not to change")
+            _restore(checkout, path)
             continue
         if same_meaning(path, text, target):
             if text != target:
@@ -178,6 +181,15 @@ def _solve(row: Row, checkout: Path, files: tuple[str, ...], wanted: Mapping[str
         _judge_hunks(row, path, text, target)
         place.parent.mkdir(parents=True, exist_ok=True)
         place.write_bytes(target)
+
+
+def _restore(checkout: Path, path: str) -> None:
+    """Let a file be as upstream has it."""
+    record = read_record(checkout)
+    below = record.below if record is not None else "HEAD"
+    command = ["git", "-C", str(checkout), "checkout", "--quiet", below, "--", path]
+    if subprocess.run(command, check=False, stderr=subprocess.DEVNULL).returncode:
+        (checkout / path).unlink()
 
 
 def _judge_hunks(row: Row, path: str, text: bytes, target: bytes) -> None:
