@@ -13,16 +13,19 @@ from typing import TYPE_CHECKING
 
 from carrying.judge import same_meaning
 from vpatch.commands.edit.markers import MARKERS
+from vpatch.commands.edit.record import read_record
 from vpatch.commands.edit.refresh import refresh_patch
 from vpatch.commands.edit.refresh_result import RefreshRequest
 from vpatch.commands.edit.series import required_series
 from vpatch.commands.edit.work_tree import open_edit
+from vpatch.commands.proofs.style import judge_style
 from vpatch.errors import VpatchError
 from vpatch.planning.plan import plan
 from vpatch.planning.state import State
 from vpatch.source.memory import ChangedTree
 from vpatch.source.spec import parse_vllm
 from vpatch.workspace.context import Context
+from vpatch.workspace.examples import run_examples
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -123,13 +126,15 @@ def row_of(case: Case, room: Path) -> Row:
 
 def _passes_its_test(case: Case, room: Path) -> bool:
     """Whether `vpatch test` passes: examples, and upstream's style in both releases."""
-    releases = f"{case.old},{case.new}" if case.group == "library" else case.old
-    program = Path(sys.executable).parent / "vpatch"
-    command = [program, "test", case.patch, "--vllm", releases]
-    done = subprocess.run(command, cwd=room, capture_output=True, encoding="utf-8", check=False)
-    if done.returncode:
-        print(done.stdout + done.stderr, file=sys.stderr)
-    return done.returncode == 0
+    releases = [case.old, case.new] if case.group == "library" else [case.old]
+    with Context(folder=room, trust_everything=True) as context:
+        patch = context.library.patch(case.patch)
+        failing = [f"{e.name}: {e.failures}" for e in run_examples(patch) if e.failures]
+        styles = list(judge_style(context, [patch], releases))
+    failing += [f"{one.release}: {hook.name}" for one in styles for hook in one.failed]
+    for failure in failing:
+        print(f"{case.patch}: {failure}", file=sys.stderr)
+    return not failing
 
 
 def library_folder(patch: str) -> Path:
@@ -165,8 +170,9 @@ def _solve(row: Row, checkout: Path, files: tuple[str, ...], wanted: Mapping[str
         text = place.read_bytes() if place.is_file() else b""
         target = wanted.get(path)
         if target is None:
-            target = _without_conflicts(text)[0]
-            row.wrong.append(f"{path}: it is not to change")
+            listed = row.by_hand if _without_conflicts(text)[1] else row.wrong
+            listed.append(f"{path}: it is not to change")
+            _restore(checkout, path)
             continue
         if same_meaning(path, text, target):
             if text != target:
@@ -175,6 +181,15 @@ def _solve(row: Row, checkout: Path, files: tuple[str, ...], wanted: Mapping[str
         _judge_hunks(row, path, text, target)
         place.parent.mkdir(parents=True, exist_ok=True)
         place.write_bytes(target)
+
+
+def _restore(checkout: Path, path: str) -> None:
+    """Let a file be as upstream has it."""
+    record = read_record(checkout)
+    below = record.below if record is not None else "HEAD"
+    command = ["git", "-C", str(checkout), "checkout", "--quiet", below, "--", path]
+    if subprocess.run(command, check=False, stderr=subprocess.DEVNULL).returncode:
+        (checkout / path).unlink()
 
 
 def _judge_hunks(row: Row, path: str, text: bytes, target: bytes) -> None:

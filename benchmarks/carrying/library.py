@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from functools import partial
 from itertools import pairwise
 from typing import TYPE_CHECKING
@@ -40,7 +41,7 @@ def library_cases(context: Context, asked: Sequence[str]) -> Iterator[Case]:
             later = {taken[one] for one in taken if Version(one) >= Version(new)}
             wanted, kept = (made_by(decision_on(context, patch, one)) for one in (new, old))
             if wanted is not None and kept is not None:
-                prepare = partial(take_away, names=later - earlier)
+                prepare = partial(take_away, names=later - earlier, new=new)
                 yield Case("library", patch, old, new, prepare, wanted, kept)
 
 
@@ -49,8 +50,8 @@ def _names(place: Path) -> list[str]:
     return [one["name"] for one in document.get("variants", ())]
 
 
-def take_away(folder: Path, names: set[str]) -> None:
-    """Take variants out of the patch in a folder."""
+def take_away(folder: Path, names: set[str], new: str) -> None:
+    """Take variants out of the patch in a folder, and examples of releases later than `new`."""
     yaml = YAML()
     yaml.width = 4096
     path = folder / "patch.yaml"
@@ -58,3 +59,7 @@ def take_away(folder: Path, names: set[str]) -> None:
     document["variants"] = [one for one in document["variants"] if one["name"] not in names]
     yaml.dump(document, path)
     (folder / "shapes.json").unlink(missing_ok=True)
+    for example in (folder / "examples").iterdir():
+        release = example.name.rpartition("-")[2]
+        if release[:1].isdigit() and Version(release).release[:2] > Version(new).release[:2]:
+            shutil.rmtree(example)

@@ -22,12 +22,10 @@ if TYPE_CHECKING:
 Texts = dict[str, str]
 INPUT = "vllm/v1/engine/input_processor.py"
 SAMPLING = "vllm/sampling_params.py"
-GDN = "vllm/model_executor/layers/mamba/ops/cpu/gdn_attention.py"
+RESPONSES = "vllm/entrypoints/openai/responses/serving.py"
 API = "vllm/entrypoints/serve/utils/api_utils.py"
 SERVER = "vllm/entrypoints/serve/utils/server_utils.py"
 OLD_SERVER = "vllm/entrypoints/openai/server_utils.py"
-SCORES = "vllm/entrypoints/pooling/scoring/serving.py"
-SCHEDULER = "vllm/v1/core/sched/scheduler.py"
 OV2 = "vllm/model_executor/models/llava_onevision2.py"
 
 
@@ -185,7 +183,13 @@ def _decorator_and_parameter(files: Texts) -> None:
 
 
 def _neighbour_gone(files: Texts) -> None:
-    swap(files, GDN, ("    assert num_accepted is not None\n", ""))
+    text = files[RESPONSES]
+    first = text.index("    async def _generate_with_builtin_tools(")
+    last = text.find("\n    async def ", first + 1)
+    own = text[first:last]
+    own = own.replace("        max_model_len = self.model_config.max_model_len\n", "", 1)
+    own = re.sub(r"(?<!\.)\bmax_model_len\b(?!=)", "self.model_config.max_model_len", own)
+    files[RESPONSES] = text[:first] + own + text[last:]
 
 
 def _renamed_class(files: Texts) -> None:
@@ -228,7 +232,7 @@ PLANTS = (
         "0.28.0",
         _decorator_and_parameter,
     ),
-    Plant("the statement beside it is gone", "cpu-gdn-zero-accepted", "0.30.0", _neighbour_gone),
+    Plant("the statement beside it is gone", "cve-2026-105752", "0.26.0", _neighbour_gone),
     Plant("a class is renamed", "cve-2026-105755", "0.27.0", _renamed_class),
     Plant("a file has another name and folder", "cve-2026-48746", "0.21.0", _moved_file),
     Plant("one of two places is another call", "cve-2026-90553", "0.27.0", _one_place_less),

@@ -28,6 +28,13 @@ CONFLICTS = (
         "0.27.1",
         1,
     ),
+    Conflict(
+        "security/cve-2026-115918",
+        "the renderer is an OnlineRenderer",
+        "0.24.0",
+        "0.25.0",
+        0,
+    ),
     Conflict("deepgemm-next-n-3", "0.29 to 0.33", "0.28.0", "0.29.0", 1),
     Conflict(
         "gdn-gates-of-spec-tokens",

@@ -329,3 +329,72 @@ def test_a_new_variant_that_fits_what_an_old_one_makes_gets_a_condition(both):
         assert f'mode="{mode}"' in applied(both, version)[ENGINE]
         assert state_of(both, version) == "applied"
     assert "    when: {text: check_the(config), files: vllm/engine.py}\n" in yaml(both)
+
+
+SERVER = """\
+from vllm.core.names import LIMIT
+
+
+class Server:
+    def start(self, size):
+        check(size)
+        return launch(size, LIMIT)
+
+
+Server().start(1)
+"""
+IN_CLASS = """\
+  - insert: |
+      if size > LIMIT:
+          raise ValueError(size)
+    after: check(size)
+    within: Server.start
+"""
+
+
+@pytest.fixture
+def in_class(both):
+    """The patch inserts into a method, and has an effect that names it."""
+    text = BOTH.partition("edits:")[0].replace("def start", "def start(self")
+    effect = "effect: {find: raise ValueError($_), within: Server.start}\n"
+    text += f"{effect}edits:\n{IN_CLASS}\nremove-when: never\n"
+    (both.patches / "both" / "patch.yaml").write_text(text)
+    released(both, SERVER, version=VERSION)
+    return both
+
+
+def test_names_of_the_new_release_are_taken(in_class):
+    """Upstream renamed the class, a parameter and a constant, and the effect follows."""
+    newer = SERVER.replace("Server", "Engine").replace("size", "length").replace("LIMIT", "MOST")
+    released(in_class, newer)
+    run = edit(in_class)
+    assert "no conflict is left" in run.out
+    assert "look at" not in run.out
+    in_class.run("refresh", "both")
+    wanted = (
+        "        check(length)\n        if length > MOST:\n            raise ValueError(length)\n"
+    )
+    assert applied(in_class, NEW)[ENGINE] == newer.replace("        check(length)\n", wanted)
+    assert (
+        "if size > LIMIT:\n            raise ValueError(size)" in applied(in_class, VERSION)[ENGINE]
+    )
+    assert "within: Engine.start" in yaml(in_class).partition("variants:")[0]
+
+
+def test_what_may_be_wrong_is_named(in_class):
+    """The edit fits, but not the condition; and upstream does not have a name any more."""
+    text = yaml(in_class)
+    edits = IN_CLASS.replace("\n  ", "\n      ").replace("  - insert", "      - insert", 1)
+    variant = (
+        f"variants:\n  - name: one\n    when: {{text: 'launch(size, LIMIT)'}}\n    edits:\n{edits}"
+    )
+    (in_class.patches / "both" / "patch.yaml").write_text(
+        text.replace(f"edits:\n{IN_CLASS}", variant)
+    )
+    released(in_class, SERVER.replace("launch(size, LIMIT)", "run(size)").partition("\n\n")[2])
+    run = edit(in_class)
+    assert "1 of 1 edit find their places" in run.out
+    assert "look at  the variant 'one' is not for such code" in run.out
+    assert f"look at  {ENGINE}: the change names LIMIT, which is not there any more" in run.out
+    document = edit(in_class, "--checkout", "other", "--json").json
+    assert len(document["carried"]["doubts"]) == 2

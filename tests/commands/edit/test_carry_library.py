@@ -49,9 +49,10 @@ def solve(opened, wanted):
 
 @pytest.mark.parametrize("conflict", CONFLICTS, ids=[c.patch for c in CONFLICTS])
 def test_a_variant_that_was_taken_away_is_written_anew(conflict, tmp_path):
-    patch, old, new = conflict.patch, conflict.old, conflict.new
+    place, old, new = ROOT / "patches" / conflict.patch, conflict.old, conflict.new
+    patch = place.name
     copy = tmp_path / "patches" / patch
-    shutil.copytree(ROOT / "patches" / patch, copy)
+    shutil.copytree(place, copy)
     wanted, before = made(tmp_path, patch, new), made(tmp_path, patch, old)
     take_away(copy, conflict.variant)
     assert made(tmp_path, patch, new) is None

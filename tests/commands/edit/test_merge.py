@@ -13,6 +13,7 @@ from vpatch.commands.edit.merging.merged_imports import (
     without_imports,
 )
 from vpatch.commands.edit.merging.upstream_names import renames, with_names
+from vpatch.commands.edit.variant_text import NewVariant, with_new_variant
 
 CLEAR = {
     "a keyword more on both sides": (
@@ -51,7 +52,19 @@ CLEAR = {
         "x = 1\nif ok:\n    y = 2\n",
         "with no_grad():\n    x = 1\n    if ok:\n        y = 2\n",
     ),
+    "upstream wrote the lines below anew": (
+        "begin()\nfirst = one(2)\nrun(first, last=second)\nother(first)\n",
+        "begin()\nfirst = 1\nend()\n",
+        "begin()\ncheck()\nfirst = 1\nend()\n",
+        "begin()\ncheck()\nfirst = one(2)\nrun(first, last=second)\nother(first)\n",
+    ),
     "the line above is gone": ("x\nz\n", "x\ny\nz\n", "x\ny\nnew\nz\n", "x\nnew\nz\n"),
+    "what has a position stays before what has a name": (
+        "def f(a, *, strict=False):\n    g(a, strict=True)\n",
+        "def f(a):\n    g(a)\n",
+        "def f(a, more=None):\n    g(a, more)\n",
+        "def f(a, more=None, *, strict=False):\n    g(a, more, strict=True)\n",
+    ),
     "two arguments of one call": (
         "    return g(z, k)\n",
         "    return g(a, k)\n",
@@ -60,6 +73,11 @@ CLEAR = {
     ),
 }
 UNCLEAR = {
+    "upstream wrote the lines above anew": (
+        "use = not old() and size > 2\nlog(use)\nlog(size)\nrest()\n",
+        "use = size in known\nrest()\n",
+        "use = size in known\nif size == 3:\n    use = False\nrest()\n",
+    ),
     "upstream calls something else": (
         "    x = run(config)\n",
         "    x = launch(config)\n",
@@ -90,6 +108,13 @@ def test_what_is_clear_is_laid_together(case):
 @pytest.mark.parametrize("case", UNCLEAR, ids=UNCLEAR.keys())
 def test_what_is_not_clear_stays_a_conflict(case):
     assert merge_region(*UNCLEAR[case]) is None
+
+
+def test_a_line_of_blanks_in_a_new_edit_is_written():
+    edits = [{"text": {"find": "a", "replace": "a\n    "}, "files": "x.py"}]
+    variant = NewVariant("old", "new", edits, {})
+    text = with_new_variant("edits:\n  - {text: {find: b, replace: c}, files: x.py}\n", variant, "")
+    assert "  - name: new\n" in text
 
 
 OLD = "from x import f\n\n\ndef g(size, scale):\n    f(size)\n    return size * scale\n"

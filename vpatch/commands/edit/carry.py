@@ -14,6 +14,7 @@ from vpatch.commands.bump.verdict import judge
 from vpatch.commands.edit.changed_patch import beside_of
 from vpatch.commands.edit.checks import location_at
 from vpatch.commands.edit.doubts import doubts_of, predicates_in_new_names
+from vpatch.commands.edit.merging.settled_names import NewNames
 from vpatch.commands.edit.merging.three_sides import LaidPatch, ThreeSides
 from vpatch.commands.edit.patch_text import Location, edits_at, read
 from vpatch.commands.edit.series import Series, planned_series, required_series
@@ -137,30 +138,29 @@ def _carried(context: Context, old: Series, new: Series, room: Path) -> CarriedP
     diff = b"".join(
         line for path, one in changes for line in unified_diff(path, one.before, one.after)
     )
+    theirs = views.whole(edits, views.old) or views.old
+    variant, start = old.decision.variant, tuple(edits)
+    nothing = LaidPatch({}, (), ())
+    bare = CarriedPatch(release, variant, len(edits), both.failing, None, start, nothing, diff)
+    ways: list[CarriedPatch] = []
     proposal = _proposal(context, old, new)
     if proposal is not None:
         start = _proposed_edits(proposal.text, location)
         view = views.whole(start, views.new)
         if view is not None:
-            laid = LaidPatch(dict(view.files), (), (), names=proposal.names)
-            words = proposal.said
-            one = CarriedPatch(
-                release, old.decision.variant, len(edits), both.failing, words, start, laid, diff
-            )
-            return _with_doubts(one, old, new, views.new)
-    labels = SideLabels(new.tree.pin.label, f"vllm {release}", f"{patch.id} on {release}")
-    theirs = views.whole(edits, views.old) or views.old
-    # An edit that finds its places may do more than three sides can. Where it leaves more to solve,
-    # three sides do without it.
-    ways = [
-        ThreeSides(base, theirs, ours, labels).lay()
-        for base, ours in ((both.old, both.new), (views.old, views.new))
-    ]
-    laid = min(ways, key=lambda one: (one.open_parts, len(one.doubts)))
-    one = CarriedPatch(
-        release, old.decision.variant, len(edits), both.failing, None, tuple(edits), laid, diff
-    )
-    return _with_doubts(one, old, new, views.new)
+            names = NewNames(views.old, views.new, theirs)
+            notes = names.faults(view.files)
+            laid = LaidPatch(dict(view.files), (), (), notes, proposal.names)
+            proposed = replace(bare, proposal=proposal.said, start=start, laid=laid)
+            ways.append(_with_doubts(proposed, old, new, views.new))
+    if not ways or ways[0].laid.doubts:
+        labels = SideLabels(new.tree.pin.label, f"vllm {release}", f"{patch.id} on {release}")
+        # An edit that finds its places may do more than three sides can. Where it leaves more to
+        # solve, three sides do without it.
+        for base, ours in ((both.old, both.new), (views.old, views.new)):
+            laid = ThreeSides(base, theirs, ours, labels).lay()
+            ways.append(_with_doubts(replace(bare, laid=laid), old, new, views.new))
+    return min(ways, key=lambda one: (one.laid.open_parts, len(one.laid.doubts)))
 
 
 def _with_doubts(one: CarriedPatch, old: Series, new: Series, below: View) -> CarriedPatch:

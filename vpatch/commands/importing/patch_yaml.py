@@ -92,7 +92,7 @@ def edits_yaml(edits: Sequence[Declared], notes: Mapping[int, str], indent: int)
     """Return edits as a list, with each dash in a column; `notes` are the reasons of text edits."""
     text = _dump(CommentedMap({"edits": _edit_list(edits, notes)})).partition("\n")[2]
     lines = text.splitlines(keepends=True)
-    return "".join(" " * indent + line[2:] if line.strip() else line for line in lines)
+    return "".join(" " * indent + line[2:] if line.rstrip("\n") else line for line in lines)
 
 
 def effect_yaml(effect: Declared) -> str:

@@ -158,14 +158,14 @@ class _Region:
             if part[0]:
                 continue
             first, last = spans[number]
-            beside = [
-                parts[other][0]
-                for other in (number - 1, number + 1)
-                if 0 <= other < len(parts) and (spans[other][1] == first or spans[other][0] == last)
-            ]
-            anew = [hunks for hunks in beside if hunks and not self._is_alike(hunks)]
-            # What is added stays at the line that upstream left as it was.
-            if len(anew) > (1 if first == last and len(beside) == 1 else 0):
+            above = parts[number - 1][0] if number and spans[number - 1][1] == first else []
+            following = parts[number + 1 : number + 2]
+            below = following[0][0] if following and _span(following[0])[0] == last else []
+            if above and not self._is_alike(above):
+                return False
+            # What is added stays below the line that upstream left as it was.
+            stays = first == last and not above
+            if below and not stays and not self._is_alike(below):
                 return False
         return True
 

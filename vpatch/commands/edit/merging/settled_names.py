@@ -11,11 +11,12 @@ from vpatch.commands.edit.merging.merged_imports import imported_names, with_imp
 from vpatch.commands.edit.merging.upstream_names import name_tokens, renames, with_names
 from vpatch.planning.code_place import place_of
 from vpatch.planning.lint import new_faults
+from vpatch.planning.outline import is_python, outline
 from vpatch.planning.successor import successor
 from vpatch.planning.users import imported_from
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from vpatch.planning.outline import Definition
     from vpatch.planning.view import View
@@ -27,13 +28,15 @@ _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 class NewNames:
     """The names of code in two releases; `patched` is the old one with the change.
 
-    `notes` say what is imported from another module, and what is gone.
+    `notes` say what is imported from another module, and what is gone. `renamed` are names that the
+    files of a change have no more, by those that took their place.
     """
 
     old: View
     new: View
     patched: View
     notes: list[str] = field(default_factory=list)
+    renamed: dict[str, str] = field(default_factory=dict)
 
     def of_side(self, path: str, target: str, text: bytes) -> bytes:
         """A side of a merge, with the names of the new release in the whole file."""
@@ -52,11 +55,23 @@ class NewNames:
             return laid
         old, new, text = (one.decode(errors="surrogateescape") for one in (before, after, laid))
         names = renames(old, new, local=False)
+        self.renamed |= names
         text = self._only_added(new, text, with_names(text, names, local=False))
         text = self._only_added(new, text, _in_functions(text, before, after))
         text = self._with_imports(path, new, self._with_missing(origin, path, new, text))
         self._note(path, old, new, text)
+        self._note_parameters(origin, path, before, text)
         return text.encode(errors="surrogateescape")
+
+    def faults(self, files: Mapping[str, bytes]) -> tuple[str, ...]:
+        """What is gone or otherwise in files into which a change was laid."""
+        for path, laid in sorted(files.items()):
+            before, after = self.old.pristine(path), self.new.pristine(path)
+            if before is not None and after is not None and is_python(path):
+                old, new, text = (one.decode(errors="replace") for one in (before, after, laid))
+                self._note(path, old, new, text)
+                self._note_parameters(path, path, before, text)
+        return tuple(self.notes)
 
     def _only_added(self, new: str, text: str, renamed: str) -> str:
         """The renamed text in the lines that are not upstream's."""
@@ -124,6 +139,29 @@ class NewNames:
                             f"{path}: {one.module} does not have {alias.name} any more"
                         )
 
+    def _note_parameters(self, origin: str, path: str, before: bytes, text: str) -> None:
+        """Parameters that the change adds, and that callers must give otherwise now."""
+        theirs = _functions(outline(self.patched.read(origin) or b""))
+        own = _functions(outline(text.encode(errors="replace")))
+        old = _functions(outline(before))
+        for name in sorted(theirs.keys() & own.keys() & old.keys()):
+            added = _parameters(theirs[name]).items() - _parameters(old[name]).items()
+            now = _parameters(own[name])
+            for parameter, kind in sorted(added):
+                if now.get(parameter, kind) != kind:
+                    self.notes.append(
+                        f"{path}: {name} takes {parameter} {now[parameter]}, and took it {kind}"
+                    )
+
+
+def _parameters(one: Definition) -> dict[str, str]:
+    """How each parameter of a function is given."""
+    if not isinstance(one.node, _FUNCTIONS):
+        return {}
+    own = one.node.args
+    kinds = dict.fromkeys((each.arg for each in [*own.posonlyargs, *own.args]), "by position")
+    return kinds | dict.fromkeys((each.arg for each in own.kwonlyargs), "by name")
+
 
 def _undefined(path: str, new: str, text: str) -> set[str]:
     """The names that nothing defines, and that upstream's file does not use so."""
@@ -133,8 +171,6 @@ def _undefined(path: str, new: str, text: str) -> set[str]:
 
 def _in_functions(text: str, before: bytes, after: bytes) -> str:
     """A text with the names that local variables and parameters of its functions have now."""
-    from vpatch.planning.outline import outline  # noqa: PLC0415
-
     old, new = (_functions(outline(side)) for side in (before, after))
     own = _functions(outline(text.encode(errors="replace")))
     lines = text.splitlines(keepends=True)

@@ -86,6 +86,7 @@ class ThreeSides:
             if is_python(path):
                 files[path] = names.settled(self._origins.get(path, path), path, files[path])
         known = {old: new for new, old in self._origins.items() if old != new} | self._names
+        known |= names.renamed
         return LaidPatch(files, tuple(places), tuple(self._aside), tuple(names.notes), known)
 
     def _read(self, path: str) -> bytes | None:

@@ -88,12 +88,12 @@ class _Texts:
         own = mine[0]
         if own.first < own.last:
             return None
-        # Both add something here: it goes behind what upstream adds.
         added = text[self.own[own.begin].start() : self.own[own.end - 1].end()]
         new = self._their(hunk)
-        if not _are_free_arguments(added, new):
-            return None
-        return self._put(text, self.own[own.end - 1].end(), self._their(hunk, above=True))
+        if _are_free_arguments(added, new) and not _takes_names_only(added):
+            return self._put(text, self.own[own.end - 1].end(), self._their(hunk, above=True))
+        # What is found by its position stays so.
+        return self._added(text, hunk) if _are_free_arguments(new, added) else None
 
     def _replaced(self, text: str, hunk: SideHunk) -> str | None:
         places = [self.places[number] for number in range(hunk.first, hunk.last)]
@@ -139,8 +139,13 @@ def both_inserted(ours: str, theirs: str) -> str | None:
     if _are_imports(ours) and _are_imports(theirs):
         return ours + theirs
     if ours.rstrip().endswith(",") and _are_free_arguments(ours, theirs):
-        return ours + theirs
+        return None if _takes_names_only(ours) else ours + theirs
     return None
+
+
+def _takes_names_only(text: str) -> bool:
+    """Whether parameters begin with a bare star."""
+    return re.match(r",?\s*\*\s*,", text) is not None
 
 
 def _are_free_arguments(one: str, other: str) -> bool:
