@@ -9,7 +9,8 @@ Five groups of changes are imported:
 
 - `own`: what each patch of the library changes in vLLM 0.23.0, as a diff. A release counts if the
   patch is needed there, by the same variants: of others, the diff says nothing. Right is the code
-  that the patch makes which was written by hand, whatever its layout, comments and docstrings.
+  that the patch makes which was written by hand, whatever its layout, comments and docstrings. So
+  is the diff's own change: by hand, a patch may find further places.
 - `pairs`: small changes of the kinds that people carry (benchmarks/imports/pairs.py).
 - `upstream`: each file that differs between a release and the patch release behind it. Those are
   upstream's own corrections. They are tried on every other release.
@@ -256,13 +257,15 @@ def verdict(
     change: Imported, target: Files, made: Files, wanted: Mapping[str, bytes] | None
 ) -> str:
     """Judge what was made of the target's files: by the code as by hand, or by definitions."""
-    if wanted is None:
-        return judged(change.before, change.after, target, made)
-    same = all(
-        same_code(path, made.get(path, b""), text, docstrings=False)
-        for path, text in {**target, **wanted}.items()
-    )
-    return "right" if same else "wrong"
+    if wanted is not None:
+        same = all(
+            same_code(path, made.get(path, b""), text, docstrings=False)
+            for path, text in {**target, **wanted}.items()
+        )
+        if same:
+            return "right"
+    # By hand, a patch may find further places in a release, of which its diff says nothing.
+    return judged(change.before, change.after, target, made)
 
 
 def survey(context: Context, groups: list[str], most: int, since: Version) -> list[Row]:

@@ -147,7 +147,7 @@ def _only_imports(edit: Declared, files: Mapping[str, bytes]) -> bool:
 
 
 def _is_imports(code: str) -> bool:
-    """Whether code is imports alone; what is not Python has no imports."""
+    """Whether code is Python, and imports alone."""
     body = parsed_if_python(code).body
     return bool(body) and all(isinstance(node, (ast.Import, ast.ImportFrom)) for node in body)
 

@@ -3,22 +3,27 @@
 from __future__ import annotations
 
 import ast
-from dataclasses import dataclass
+import json
+import re
+from dataclasses import dataclass, replace
 from itertools import islice
 from typing import TYPE_CHECKING
 
 from packaging.version import Version
 
+from vpatch.changes.paths import glob_of
 from vpatch.deriving.code import named
 from vpatch.deriving.module_names import bound_in, imports_in, place_of
 from vpatch.deriving.source_code import SourceCode, parsed, parsed_if_python
 from vpatch.source.spec import PypiSpec
+from vpatch.util.plural import counted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from collections.abc import Set as AbstractSet
 
     from vpatch.changes.change import FileChange, SourceChange
+    from vpatch.commands.importing.draft import Draft
     from vpatch.deriving.candidate import Declared
     from vpatch.deriving.other_releases import OtherFile
     from vpatch.source.tree import Tree
@@ -26,6 +31,7 @@ if TYPE_CHECKING:
 
 # So many files of a release are looked at for an import of a library.
 _MOST_FILES = 20
+_WORD = re.compile(r"\w+")
 
 
 @dataclass(frozen=True)
@@ -41,7 +47,27 @@ class LackingImport:
     releases: tuple[str, ...]
 
 
-def lacking_imports(
+def with_lacking_imports(
+    context: Context, one: Draft, others: Mapping[str, Sequence[OtherFile]]
+) -> Draft:
+    """A draft with the imports that other releases lack for its new code; the same if none does."""
+    files = b" ".join(one.assembled.files.values()).decode(errors="replace")
+    words = set(_WORD.findall(f"{json.dumps(one.assembled.edits)} {files}"))
+    lacking = _lacking_imports(context, one.change, one.tree, words, others)
+    if not lacking:
+        return one
+    edits = [{**each.edit, "files": glob_of(each.path, one.tree)} for each in lacking]
+    notes = [
+        f"{each.path}: the patch also imports {each.name}, for "
+        f"{counted(len(each.releases), 'release')} without that import"
+        for each in lacking
+    ]
+    assembled = replace(one.assembled, edits=(*one.assembled.edits, *edits))
+    change = replace(one.change, notes=(*one.change.notes, *notes))
+    return replace(one, assembled=assembled, change=change)
+
+
+def _lacking_imports(
     context: Context,
     change: SourceChange,
     tree: Tree,

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import json
-import re
 import shutil
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Literal
 
-from vpatch.changes.paths import glob_of
 from vpatch.commands.importing.claims import effect_by_text
 from vpatch.commands.importing.comparison import ReleaseComparison
 from vpatch.commands.importing.draft import Draft, changed, draft, without_merging
-from vpatch.commands.importing.lacking_imports import lacking_imports
+from vpatch.commands.importing.lacking_imports import with_lacking_imports
 from vpatch.commands.importing.needed_names import patches_needed_by_name
 from vpatch.commands.importing.proof import (
     ImportProof,
@@ -26,7 +23,6 @@ from vpatch.library.loading import load_patch
 from vpatch.planning.plan import plan
 from vpatch.planning.state import State
 from vpatch.trust.decision import NOTHING
-from vpatch.util.plural import counted
 from vpatch.workspace.examples import run_examples
 
 if TYPE_CHECKING:
@@ -43,7 +39,6 @@ if TYPE_CHECKING:
 _Plainer = Literal["apart", "exact", "text"]
 # Longer than any line of code.
 _LONG = 10_000
-_WORD = re.compile(r"\w+")
 
 
 @dataclass(frozen=True)
@@ -167,24 +162,11 @@ class ImportRun:
     def _with_imports(self, drafts: list[Draft]) -> list[Draft]:
         """The drafts, with imports that other releases lack for the new code."""
         for number, one in enumerate(drafts):
-            files = b" ".join(one.assembled.files.values()).decode(errors="replace")
-            words = set(_WORD.findall(f"{json.dumps(one.assembled.edits)} {files}"))
-            changes = [each.change for each in drafts]
-            others = self._others(changes, number)
-            lacking = lacking_imports(self.context, one.change, self.tree, words, others)
-            if not lacking:
-                continue
-            edits = [{**each.edit, "files": glob_of(each.path, one.tree)} for each in lacking]
-            assembled = replace(one.assembled, edits=(*one.assembled.edits, *edits))
-            notes = [
-                f"{each.path}: the patch also imports {each.name}, for "
-                f"{counted(len(each.releases), 'release')} without that import"
-                for each in lacking
-            ]
-            change = replace(one.change, notes=(*one.change.notes, *notes))
-            further = replace(one, assembled=assembled, change=change)
+            others = self._others([each.change for each in drafts], number)
+            further = with_lacking_imports(self.context, one, others)
             tried = [*drafts[:number], further, *drafts[number + 1 :]]
-            if not any(proof.failure for proof in self._proofs(tried, _chain(tried))):
+            is_more = further is not one
+            if is_more and not any(proof.failure for proof in self._proofs(tried, _chain(tried))):
                 drafts = tried
         return drafts
 
