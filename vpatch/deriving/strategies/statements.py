@@ -70,6 +70,13 @@ def without_comments(case: Case) -> Iterator[Candidate]:
         yield one("change", within({"change": change, "with-comments": True}, case.scope))
 
 
+def says_all_of(case: Case, candidate: Candidate) -> bool:
+    """Whether an edit looks for all of the statements that go, and not for a part of them."""
+    edit = candidate.edits[0]
+    whole = _patterns(case.before, case.difference.old)
+    return len(candidate.edits) == 1 and ("change" in edit or edit.get("find") == whole)
+
+
 def regrouped(case: Case) -> Iterator[Candidate]:
     """Propose a `rewrite` of several statements, or of one with its block."""
     yield from _rewrites(case)
