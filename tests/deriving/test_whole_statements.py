@@ -25,8 +25,10 @@ CASES = {
     ),
     "code has an Ellipsis and gets into a block": (
         "def f(a):\n    x = a[..., 0]\n    y = x\n    return y\n",
-        "def f(a):\n    if a:\n        x = a[..., 0]\n        y = x\n    else:\n        y = a[..., 1]\n"
-        "    return y\n",
+        (
+            "def f(a):\n    if a:\n        x = a[..., 0]\n        y = x\n    else:\n        "
+            "y = a[..., 1]\n    return y\n"
+        ),
     ),
     "a comment comes with a new statement": (
         "def f(a):\n    # Old.\n    x = g(a)\n    return x\n",

@@ -278,9 +278,7 @@ def _with_comments(both: Case, code: Case, trial: Trial) -> list[DerivedEdit] | 
     start, end = both.difference.before
     forms, holds_in = trial.others.tried - tried, trial.others.releases
     held = holds_in if trial.others.tried else None
-    return [
-        DerivedEdit(trial.path, choice.candidate, (start + 1, end), forms=forms, holds_in=held)
-    ]
+    return [DerivedEdit(trial.path, choice.candidate, (start + 1, end), forms=forms, holds_in=held)]
 
 
 @dataclass

@@ -177,7 +177,10 @@ class ImportRun:
         answers = self.context.answers
         if not give_together(patches, files, self.tree, answers):
             return chain
-        alone = [plan([patch], self.tree, answers=answers, shapes=False).decisions[0] for patch in patches]
+        alone = [
+            plan([patch], self.tree, answers=answers, shapes=False).decisions[0]
+            for patch in patches
+        ]
         fit = {decision.patch.id for decision in alone if decision.state is State.NEEDED}
         return {name: () if name in fit else needed for name, needed in chain.items()}
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import itertools
 import textwrap
 from typing import TYPE_CHECKING
@@ -14,6 +13,7 @@ from vpatch.deriving.source_code import Definition
 from vpatch.deriving.strategies.inserts import insert
 
 if TYPE_CHECKING:
+    import ast
     from collections.abc import Iterator, Sequence
 
     from vpatch.deriving.source_code import Block, SourceCode, Statement
@@ -90,9 +90,7 @@ def regrouped_beside(case: Case) -> Iterator[Candidate]:
     yield from _rewrites(case, beside=True)
 
 
-def _rewrites(
-    case: Case, *, beside: bool = False, most: int = _MOST_LINES
-) -> Iterator[Candidate]:
+def _rewrites(case: Case, *, beside: bool = False, most: int = _MOST_LINES) -> Iterator[Candidate]:
     old, new = case.difference.old, case.difference.new
     if case.difference.part is not None:
         if beside:
