@@ -210,6 +210,11 @@ def _of_python(
     before: SourceCode, after: SourceCode, trial: Trial, *, exact: bool
 ) -> Iterator[DerivedEdit]:
     cases = [Case(trial.path, each, before, after) for each in differences(before, after)]
+    if all(why_text(case.difference) in (ONLY_COMMENTS, DOCSTRING) for case in cases):
+        # A pattern of a docstring has no name, so that every file would have to be read for it.
+        for case in cases:
+            yield from _text_of(case, trial, why_text(case.difference))
+        return
     taken = 0
     for case, following in itertools.zip_longest(cases, cases[1:]):
         if taken:
@@ -222,18 +227,13 @@ def _of_python(
 
 
 def _edits_of(case: Case, trial: Trial, *, exact: bool) -> Iterator[DerivedEdit]:
-    # Differences above this one are made already.
     start, end = case.difference.before
-    top, bottom = case.difference.after
-    now = [*case.after.lines[:top], *case.before.lines[start:]]
-    new = list(case.after.lines[top:bottom])
     why = why_text(case.difference)
     tried = trial.others.tried
     choice = _by_meaning(case, trial, exact=exact)
     failures = tuple(choice.failures)
     if choice.candidate is None:
-        lines = (top, top + end - start)
-        for edit in _as_text(now, lines, new, trial, why, shift=start - top):
+        for edit in _text_of(case, trial, why):
             yield replace(edit, failures=failures)
     else:
         yield DerivedEdit(
@@ -246,6 +246,15 @@ def _edits_of(case: Case, trial: Trial, *, exact: bool) -> Iterator[DerivedEdit]
             forms=trial.others.tried - tried,
             holds_in=trial.others.releases if trial.others.tried else None,
         )
+
+
+def _text_of(case: Case, trial: Trial, why: str) -> Iterator[DerivedEdit]:
+    # Differences above this one are made already.
+    start, end = case.difference.before
+    top, bottom = case.difference.after
+    now = [*case.after.lines[:top], *case.before.lines[start:]]
+    new = list(case.after.lines[top:bottom])
+    yield from _as_text(now, (top, top + end - start), new, trial, why, shift=start - top)
 
 
 def _with_following(comments: Case, code: Case) -> Case | None:
