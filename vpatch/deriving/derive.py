@@ -336,7 +336,7 @@ def _choose(
     change = ByteChange(now, wanted)
     best = trial.most_lasting(candidates, change, case.scope)
     if best is not None:
-        choice.candidate = _with_files(_short(best, "exact", trial, place), trial, now, wanted)
+        choice.candidate = _with_files(_short(best, "exact", trial, place), trial)
         return bool(near)
     verdicts: list[tuple[Candidate, Verdict]] = []
     for further in () if exact else (near.get("layout", []), near.get("code", [])):
@@ -410,10 +410,10 @@ def _exact(
             choice.failures.append(_failure(what, where, error))
 
 
-def _with_files(candidate: Candidate, trial: Trial, now: bytes, wanted: bytes) -> Candidate:
+def _with_files(candidate: Candidate, trial: Trial) -> Candidate:
     """The candidate with the file named, unless a qualified name finds the place in the tree."""
     named = all("within" in edit or "of" in edit for edit in candidate.edits)
-    if named and trial.everywhere(candidate, now, wanted):
+    if named and trial.everywhere(candidate):
         return candidate
     return _with_glob(candidate, trial.glob, everywhere=True)
 
