@@ -258,8 +258,10 @@ INSIDE = {
     "end of a class": (
         "  class C(...):\n      ...\n+ \n+     def g(self):\n+         return 1\n",
         "class C(B):\n    x = 1\n\n    def f(self):\n        pass\n",
-        "class C(B):\n    x = 1\n\n    def f(self):\n        pass\n\n"
-        "    def g(self):\n        return 1\n",
+        (
+            "class C(B):\n    x = 1\n\n    def f(self):\n        pass\n\n"
+            "    def g(self):\n        return 1\n"
+        ),
     ),
     "end of a loop": (
         "  for $i in range(\n      n\n  ):\n      ...\n+     b($i)\n",
@@ -355,6 +357,10 @@ def test_where_and_within():
         ),
         ("- f(1)\n+ f(\n+     2,  # why\n+ )\n", "line 3 of the change: the comment '# why'"),
         ("  a()\n+ b()\n+ # end\n", "line 3 of the change: the comment '# end' would be lost"),
+        (
+            "  def f(...):\n      ...\n+     b()\n+     # end\n",
+            "line 4 of the change: the comment '# end' would be lost",
+        ),
         ("- f()  # old\n+ g()\n", "line 1 of the change: the comment '# old' would not"),
         ("  # $why\n- f()\n", "line 1 of the change: the comment"),
         (

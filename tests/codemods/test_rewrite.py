@@ -141,7 +141,9 @@ def test_expression_that_is_a_statement_becomes_another_one(find, new, before, a
 def test_operation_on_one_line_becomes_one_on_several():
     new = "(\n    b\n    and a is None\n    and d\n)"
     source = "def f():\n    if a is None and not b:\n        c()\n"
-    after = "def f():\n    if (\n        b\n        and a is None\n        and d\n    ):\n        c()\n"
+    after = (
+        "def f():\n    if (\n        b\n        and a is None\n        and d\n    ):\n        c()\n"
+    )
     assert edited(rewrite("a is None and not b", new), source) == after
 
 

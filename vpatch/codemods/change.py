@@ -6,6 +6,7 @@ import io
 import itertools
 import re
 import tokenize
+from collections import Counter
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
@@ -92,20 +93,24 @@ def change_of(text: str, place: Scope, *, with_comments: bool = False) -> tuple[
         PatternError: it is not such a diff, or its two sides do not fit together.
     """
     before, after = sides_of(text)
+    comments = list(_comments(text, after, " +"))
     inside = insert_inside(text, place)
     if inside is not None:
+        _check_kept(sum(map(comments_of, inside[0].code), Counter[str]()), comments)
         return inside
     _check_docstring(text)
     if not after.strip():
         return delete_statements(before, place, comments=with_comments), before
-    comments = list(_comments(text, after, " +"))
+    edit: Rewrite | RewriteStatements
     if comments or with_comments:
         edit = rewrite_statements(before, after, place, comments=with_comments)
     else:
         edit = rewrite_of(before, after, place)
     if comments:
         # Within no definition: none is around the code that is looked at.
-        _check_kept(rewrite_statements(before, after, Scope()), before, comments)
+        made = rewrite_statements(before, after, Scope())
+        module = cst.parse_module(as_python(before))
+        _check_kept(comments_of(made.apply(module, Extents()).module), comments)
     gap = _gap_among_statements(text)
     if gap and edit.replace is not None and edit.find.match(edit.replace.node) is not None:
         raise _wrong(
@@ -244,10 +249,9 @@ def _check_comments(text: str, before: str, after: str) -> None:
             )
 
 
-def _check_kept(edit: PythonEdit, before: str, comments: Iterable[_Comment]) -> None:
+def _check_kept(there: Counter[str], comments: Iterable[_Comment]) -> None:
     """Check that the code that the change makes has each of its new comments."""
-    module = cst.parse_module(as_python(before))
-    remaining = comments_of(edit.apply(module, Extents()).module)
+    remaining = there.copy()
     for comment in comments:
         remaining[comment.text] -= 1
         if remaining[comment.text] < 0:

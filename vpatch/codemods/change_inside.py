@@ -6,13 +6,13 @@ statements, `...` may end at several places.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 import libcst as cst
 
 from vpatch.codemods.insert import Insert
 from vpatch.codemods.nodes import is_gap, statements_of
-from vpatch.codemods.pattern import parse_code, parse_pattern
+from vpatch.codemods.pattern import PatternError, parse_code, parse_pattern
 
 if TYPE_CHECKING:
     from vpatch.codemods.insert import Position
@@ -52,10 +52,13 @@ def _position(header: list[int], gap: int, new: list[int]) -> Position | None:
 
 def _is_one_block(pattern: str) -> bool:
     """Whether a pattern is one statement with one block, and nothing but a gap in it."""
-    node = parse_pattern(pattern).node
+    try:
+        node = parse_pattern(pattern).node
+    except PatternError:
+        return False  # several statements, or no Python: whoever reads it as those says so
     body = getattr(node, "body", None)
     if not isinstance(node, cst.BaseCompoundStatement) or not isinstance(body, cst.BaseSuite):
         return False
-    statements = statements_of(cast("cst.BaseSuite", body))
+    statements = statements_of(body)
     others = (getattr(node, name, None) for name in ("orelse", "finalbody", "handlers"))
     return len(statements) == 1 and is_gap(statements[0]) and not any(others)

@@ -61,7 +61,7 @@ class Rebuild:
         self, moves: Moves, nodes: Sequence[cst.CSTNode], match: Match, *, comments: bool
     ) -> None:
         self.moves = moves
-        # Whether the comments right above what is gone go too.
+        # Whether the comments right above what is gone or changed go too.
         self.comments = comments
         self.match = match
         self.sources = _sources(moves.old, nodes, match)
@@ -116,7 +116,7 @@ class Rebuild:
         written = list(self.sources[id(origin)])
         if id(statement) in self.moves.changed:
             (node,) = written
-            lines = [*above(node), *comments_in(above(statement))]
+            lines = [*self._above(node), *comments_in(above(statement))]
             new = rewrite(origin, statement, node, self.match, None)
             written = [with_above(new, lines)]
         begins = not rebuilt.statements
@@ -159,11 +159,13 @@ class Rebuild:
                 check_said(item, node, self.match)
             else:
                 _check_branches(item, node)
-            lines, orphans = list(above(node)), self._rebuilt.orphans
-            if self.comments:
-                lines, _ = split_above(lines)
+            lines, orphans = self._above(node), self._rebuilt.orphans
             self._rebuilt.orphans = lines if orphans is None else [*orphans, *comments_in(lines)]
         self._at = max(self._at, end)
+
+    def _above(self, node: cst.CSTNode) -> list[cst.EmptyLine]:
+        """The lines above a statement that goes, or becomes another one."""
+        return split_above(above(node))[0] if self.comments else list(above(node))
 
     def _fill(self, statement: cst.CSTNode) -> cst.CSTNode:
         """A new statement, with what it keeps inside."""
@@ -182,7 +184,7 @@ class Rebuild:
         sources = self.sources[id(self.moves.unchanged[int(name.removeprefix(_MARK))])]
         lines = list(map(without_semicolon, sources))
         if lines and self.lifted is None:
-            self.lifted = list(above(lines[0]))
+            self.lifted = self._above(lines[0])
             lines[0] = with_above(lines[0], [])
         return lines
 

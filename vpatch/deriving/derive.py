@@ -19,6 +19,7 @@ from vpatch.deriving.other_releases import ByteChange, OtherFiles
 from vpatch.deriving.passage import DifferenceInFile, Passage
 from vpatch.deriving.source_code import SourceCode, is_docstring, parsed_if_python
 from vpatch.deriving.strategies import LAST_STRATEGIES, STRATEGIES
+from vpatch.deriving.strategies.statements import says_all_of, without_comments
 from vpatch.deriving.texts import texts
 from vpatch.deriving.trial import Trial, same_code
 from vpatch.errors import UnavailableError
@@ -208,32 +209,85 @@ def _why_no_text(content: bytes, wanted: bytes) -> str:
 def _of_python(
     before: SourceCode, after: SourceCode, trial: Trial, *, exact: bool
 ) -> Iterator[DerivedEdit]:
-    for difference in differences(before, after):
-        # Differences above this one are made already.
-        start, end = difference.before
-        top, bottom = difference.after
-        now = [*after.lines[:top], *before.lines[start:]]
-        new = list(after.lines[top:bottom])
-        case = Case(trial.path, difference, before, after)
-        why = why_text(difference)
-        tried = trial.others.tried
-        choice = _by_meaning(case, trial, exact=exact)
-        failures = tuple(choice.failures)
-        if choice.candidate is None:
-            lines = (top, top + end - start)
-            for edit in _as_text(now, lines, new, trial, why, shift=start - top):
-                yield replace(edit, failures=failures)
-        else:
-            yield DerivedEdit(
-                trial.path,
-                choice.candidate,
-                (start + 1, end),
-                gives=choice.gives,
-                changes_docstring=why == DOCSTRING,
-                failures=failures,
-                forms=trial.others.tried - tried,
-                holds_in=trial.others.releases if trial.others.tried else None,
-            )
+    cases = [Case(trial.path, each, before, after) for each in differences(before, after)]
+    if all(why_text(case.difference) in (ONLY_COMMENTS, DOCSTRING) for case in cases):
+        # A pattern of a docstring has no name, so that every file would have to be read for it.
+        for case in cases:
+            yield from _text_of(case, trial, why_text(case.difference))
+        return
+    taken = 0
+    for case, following in itertools.zip_longest(cases, cases[1:]):
+        if taken:
+            taken -= 1
+            continue
+        both = None if following is None else _with_following(case, following)
+        edits = None if both is None else _with_comments(both, following, trial)
+        taken = int(edits is not None)
+        yield from edits if edits is not None else _edits_of(case, trial, exact=exact)
+
+
+def _edits_of(case: Case, trial: Trial, *, exact: bool) -> Iterator[DerivedEdit]:
+    start, end = case.difference.before
+    why = why_text(case.difference)
+    tried = trial.others.tried
+    choice = _by_meaning(case, trial, exact=exact)
+    failures = tuple(choice.failures)
+    if choice.candidate is None:
+        for edit in _text_of(case, trial, why):
+            yield replace(edit, failures=failures)
+    else:
+        yield DerivedEdit(
+            trial.path,
+            choice.candidate,
+            (start + 1, end),
+            gives=choice.gives,
+            changes_docstring=why == DOCSTRING,
+            failures=failures,
+            forms=trial.others.tried - tried,
+            holds_in=trial.others.releases if trial.others.tried else None,
+        )
+
+
+def _text_of(case: Case, trial: Trial, why: str) -> Iterator[DerivedEdit]:
+    # Differences above this one are made already.
+    start, end = case.difference.before
+    top, bottom = case.difference.after
+    now = [*case.after.lines[:top], *case.before.lines[start:]]
+    new = list(case.after.lines[top:bottom])
+    yield from _as_text(now, (top, top + end - start), new, trial, why, shift=start - top)
+
+
+def _with_following(comments: Case, code: Case) -> Case | None:
+    """Comments that differ right above statements that do, as one; None for other differences."""
+    above, below = comments.difference, code.difference
+    is_above = above.before[1] == below.before[0] and above.after[1] == below.after[0]
+    if not is_above or not below.old or not below.new or below.part is not None:
+        return None
+    if why_text(above) != ONLY_COMMENTS:
+        return None
+    lines = (above.before[0], below.before[1]), (above.after[0], below.after[1])
+    return replace(code, difference=replace(below, before=lines[0], after=lines[1]))
+
+
+def _with_comments(both: Case, code: Case, trial: Trial) -> list[DerivedEdit] | None:
+    """A change that brings the new comments, if the code alone would need as long an edit.
+
+    A shorter one fits more releases, and then the comments are left out.
+    """
+    others = replace(trial.others)
+    (alone, *rest) = _edits_of(code, replace(trial, others=others), exact=True)
+    if rest or alone.why is not None or not says_all_of(code, alone.candidate):
+        return None
+    choice = _Choice()
+    place = DifferenceInFile(both.before, both.after, both.difference)
+    tried = trial.others.tried
+    _choose(choice, both, trial, place, (without_comments,), exact=True)
+    if choice.candidate is None:
+        return None
+    start, end = both.difference.before
+    forms, holds_in = trial.others.tried - tried, trial.others.releases
+    held = holds_in if trial.others.tried else None
+    return [DerivedEdit(trial.path, choice.candidate, (start + 1, end), forms=forms, holds_in=held)]
 
 
 @dataclass
@@ -282,7 +336,7 @@ def _choose(
     change = ByteChange(now, wanted)
     best = trial.most_lasting(candidates, change, case.scope)
     if best is not None:
-        choice.candidate = _with_files(_short(best, "exact", trial, place), trial, now, wanted)
+        choice.candidate = _with_files(_short(best, "exact", trial, place), trial)
         return bool(near)
     verdicts: list[tuple[Candidate, Verdict]] = []
     for further in () if exact else (near.get("layout", []), near.get("code", [])):
@@ -356,10 +410,10 @@ def _exact(
             choice.failures.append(_failure(what, where, error))
 
 
-def _with_files(candidate: Candidate, trial: Trial, now: bytes, wanted: bytes) -> Candidate:
+def _with_files(candidate: Candidate, trial: Trial) -> Candidate:
     """The candidate with the file named, unless a qualified name finds the place in the tree."""
     named = all("within" in edit or "of" in edit for edit in candidate.edits)
-    if named and trial.everywhere(candidate, now, wanted):
+    if named and trial.everywhere(candidate):
         return candidate
     return _with_glob(candidate, trial.glob, everywhere=True)
 

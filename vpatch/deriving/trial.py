@@ -58,10 +58,6 @@ class Trial:
         return View(MemoryTree(self.tree.pin, {self.path: b""}))
 
     @cached_property
-    def _whole(self) -> View:
-        return View(self.tree)
-
-    @cached_property
     def glob(self) -> str:
         return glob_of(self.path, self.tree)
 
@@ -141,7 +137,7 @@ class Trial:
         ]
         return placed if len(placed) == len(candidate.edits) else list(candidate.edits)
 
-    def everywhere(self, candidate: Candidate, now: bytes, wanted: bytes) -> bool:
+    def everywhere(self, candidate: Candidate) -> bool:
         """Whether a candidate does the same without `files`: no other file has such a place.
 
         A name that many files define is given up: to look at all of them takes long, and says
@@ -151,10 +147,8 @@ class Trial:
         if not others or len(others) > _MOST_NAMESAKES:
             return not others
         bound = bound_edits(candidate.edits, candidate.files)
-        if bound is None:
-            return False
-        after = _run(bound, self._whole.over({self.path: now}), self.path)
-        return after == wanted and _is_idle(bound, self._whole.over({self.path: self.final}))
+        elsewhere = View(MemoryTree(self.tree.pin, {p: self.tree.read(p) for p in others}))
+        return bound is not None and not any(run_edit(edit, elsewhere).sites for edit in bound)
 
     def _others_defining(self, candidate: Candidate) -> frozenset[str]:
         """The other files that define what the edits are limited to by name."""

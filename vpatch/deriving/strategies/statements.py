@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import itertools
 import textwrap
 from typing import TYPE_CHECKING
@@ -14,6 +13,7 @@ from vpatch.deriving.source_code import Definition
 from vpatch.deriving.strategies.inserts import insert
 
 if TYPE_CHECKING:
+    import ast
     from collections.abc import Iterator, Sequence
 
     from vpatch.deriving.source_code import Block, SourceCode, Statement
@@ -68,6 +68,13 @@ def without_comments(case: Case) -> Iterator[Candidate]:
     change = change_between(sides[0], sides[1], with_comments=True)
     if change is not None and all(_is_fit(side, _LONG_LINES) for side in sides):
         yield one("change", within({"change": change, "with-comments": True}, case.scope))
+
+
+def says_all_of(case: Case, candidate: Candidate) -> bool:
+    """Whether an edit looks for all of the statements that go, and not for a part of them."""
+    edit = candidate.edits[0]
+    whole = _patterns(case.before, case.difference.old)
+    return len(candidate.edits) == 1 and ("change" in edit or edit.get("find") == whole)
 
 
 def regrouped(case: Case) -> Iterator[Candidate]:
