@@ -131,7 +131,7 @@ def _passes_its_test(case: Case, room: Path) -> bool:
         patch = context.library.patch(case.patch)
         failing = [f"{e.name}: {e.failures}" for e in run_examples(patch) if e.failures]
         styles = list(judge_style(context, [patch], releases))
-    failing += [f"{one.release}: {hook.name}" for one in styles for hook in one.failed]
+    failing += [f"{one.release}: {hook.id} {hook.output}" for one in styles for hook in one.failed]
     for failure in failing:
         print(f"{case.patch}: {failure}", file=sys.stderr)
     return not failing

@@ -51,7 +51,7 @@ def _names(place: Path) -> list[str]:
 
 
 def take_away(folder: Path, names: set[str], new: str) -> None:
-    """Take variants out of the patch in a folder, and examples of releases later than `new`."""
+    """Take variants out of the patch in a folder, and examples of `new` and of later releases."""
     yaml = YAML()
     yaml.width = 4096
     path = folder / "patch.yaml"
@@ -61,5 +61,5 @@ def take_away(folder: Path, names: set[str], new: str) -> None:
     (folder / "shapes.json").unlink(missing_ok=True)
     for example in (folder / "examples").iterdir():
         release = example.name.rpartition("-")[2]
-        if release[:1].isdigit() and Version(release).release[:2] > Version(new).release[:2]:
+        if release[:1].isdigit() and Version(release).release[:2] >= Version(new).release[:2]:
             shutil.rmtree(example)

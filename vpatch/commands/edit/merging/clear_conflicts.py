@@ -1,4 +1,4 @@
-"""Conflicts of git in a file, of which those are solved that are clear."""
+"""The clear ones of git's conflicts in a file are solved."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class _Conflict:
 
 
 def with_clear_conflicts(content: bytes, *, python: bool) -> bytes:
-    """The file without the conflicts that are clear; all stay if it is no code without them."""
+    """The file without the conflicts that are clear; all stay if Python cannot read the rest."""
     parts = list(_parts(content.splitlines(keepends=True)))
     solved = [part if isinstance(part, bytes) else part.solved() for part in parts]
     pieces = [

@@ -51,7 +51,7 @@ def apart(base: str, theirs: str) -> ApartImports | None:
     lines = [text.splitlines(keepends=True) for text in (base, theirs)]
     spans = [_import_lines(text) for text in (base, theirs)]
     matcher = SequenceMatcher(None, lines[0], lines[1], autojunk=False)
-    kept: list[str] = []
+    rest: list[str] = []
     for tag, first, last, begin, end in matcher.get_opcodes():
         pairs = ((0, range(first, last)), (1, range(begin, end)))
         is_import = tag != "equal" and all(
@@ -59,8 +59,8 @@ def apart(base: str, theirs: str) -> ApartImports | None:
             for side, numbers in pairs
             for number in numbers
         )
-        kept += lines[0][first:last] if is_import else lines[1][begin:end]
-    text = "".join(kept)
+        rest += lines[0][first:last] if is_import else lines[1][begin:end]
+    text = "".join(rest)
     names, before = imported_names(theirs), imported_names(text)
     if names == before or not _parses(text):
         return None

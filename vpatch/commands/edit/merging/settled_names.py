@@ -7,7 +7,11 @@ from dataclasses import dataclass, field
 from difflib import SequenceMatcher
 from typing import TYPE_CHECKING
 
-from vpatch.commands.edit.merging.merged_imports import imported_names, with_imports
+from vpatch.commands.edit.merging.merged_imports import (
+    ImportedName,
+    imported_names,
+    with_imports,
+)
 from vpatch.commands.edit.merging.upstream_names import name_tokens, renames, with_names
 from vpatch.planning.code_place import place_of
 from vpatch.planning.lint import new_faults
@@ -83,6 +87,7 @@ class NewNames:
         """Imports that the change adds, of names that are in another module now."""
         added = _added_lines(new, text)
         lines = text.splitlines(keepends=True)
+        moved: list[ImportedName] = []
         for one in _imports(text):
             if one.lineno not in added or one.level or one.end_lineno != one.lineno:
                 continue
@@ -91,10 +96,13 @@ class NewNames:
             if more or module is None or module == one.module:
                 continue
             line = lines[one.lineno - 1]
-            lines[one.lineno - 1] = line.replace(f"from {one.module} ", f"from {module} ", 1)
+            changed = line.replace(f"from {one.module} ", f"from {module} ", 1)
+            lines[one.lineno - 1] = changed if one.col_offset else ""
+            own = [ImportedName(module, alias.name, alias.asname) for alias in one.names]
+            moved += [] if one.col_offset else own
             names = ", ".join(alias.name for alias in one.names)
             self.notes.append(f"{path}: {names} is imported from {module} now")
-        return "".join(lines)
+        return with_imports("".join(lines), tuple(moved)) or text
 
     def _with_missing(self, origin: str, path: str, new: str, text: str) -> str:
         """The imports that added code needs, and that the change has where the code was."""

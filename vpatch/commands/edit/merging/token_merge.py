@@ -133,7 +133,7 @@ class _Texts:
 
 
 def both_inserted(ours: str, theirs: str) -> str | None:
-    """What is there if both sides add something at the same place, and the order means nothing."""
+    """What is there if both sides add something at the same place, in any order."""
     if _is_decorators(ours) and not _is_decorators(theirs):
         return theirs + ours if _is_whole(theirs) else None
     if _are_imports(ours) and _are_imports(theirs):

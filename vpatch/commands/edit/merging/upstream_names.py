@@ -105,7 +105,7 @@ _MOST = 3000
 
 
 def _pairs(old: list[str], new: list[str]) -> Iterator[tuple[str, str]]:
-    """The names that stand in each other's place, between the same words."""
+    """The names that have each other's place, between the same words."""
     words: list[list[str]] = [_TOKEN.findall("\n".join(side)) for side in (old, new)]
     if max(map(len, words)) > _MOST:
         return
