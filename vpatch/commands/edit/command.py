@@ -76,8 +76,8 @@ def command(
         name, folder = abort_edit(context, patch_id, checkout)
         if as_json:
             return CommandResult(_output(name, folder))
-        stays = "the patches stay as they are" if name is None else f"{name} stays as it is"
-        click.echo(f"{folder} is removed; {stays}")
+        stays = "" if name is None else f"; {name} stays as it is"
+        click.echo(f"{folder} is removed{stays}")
         return ExitCode.CLEAN
     if patch_id is None:
         series = open_series(context, vllm, recipe, checkout)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
@@ -95,7 +96,9 @@ def abort_edit(
     folder = find_edit(context, patch_id, checkout)
     series = read_series_record(folder)
     if patch_id is None and series is not None:
-        finish(context, folder, series)
+        # A killed refresh may have written some patches. Those that somebody changed since stay.
+        with suppress(UsageError):
+            finish(context, folder, series)
         remove_checkout(folder)
         return None, folder
     record = read_record(folder)
