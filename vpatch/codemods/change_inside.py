@@ -1,4 +1,4 @@
-"""A change of new lines alone, at the start or at the end of a block that `...` stands for.
+"""A change of new lines alone, at the start or at the end of a block that has `...` alone.
 
 There the place is clear: `...` is all of the block. So the change is an insert. Between other
 statements, `...` may end at several places.
