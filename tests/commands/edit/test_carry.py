@@ -7,7 +7,7 @@ import pytest
 from tests.commands.edit.kill_driver import killed
 from tests.index_server import sdist
 from tests.projects import ENGINE, FILES, LLAMA, VERSION, archive, git, snapshot
-from vpatch.commands.edit.variant_text import with_condition
+from vpatch.commands.edit.declaration.variant_text import with_condition
 
 NEW = "0.51.0"
 BOTH = """\

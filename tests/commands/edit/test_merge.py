@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from vpatch.commands.edit.declaration.variant_text import NewVariant, with_new_variant
 from vpatch.commands.edit.merging.fine_merge import merge_region
 from vpatch.commands.edit.merging.merged_imports import (
     ImportedName,
@@ -13,7 +14,6 @@ from vpatch.commands.edit.merging.merged_imports import (
     without_imports,
 )
 from vpatch.commands.edit.merging.upstream_names import renames, with_names
-from vpatch.commands.edit.variant_text import NewVariant, with_new_variant
 
 CLEAR = {
     "a keyword more on both sides": (

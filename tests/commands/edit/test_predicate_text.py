@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from vpatch.commands.edit.predicate_text import with_alternatives
+from vpatch.commands.edit.declaration.predicate_text import with_alternatives
 
 PIECES = {"f(a, b)": "f(b)"}
 

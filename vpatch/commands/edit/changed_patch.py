@@ -6,7 +6,7 @@ import shutil
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from vpatch.commands.edit.predicate_text import (
+from vpatch.commands.edit.declaration.predicate_text import (
     changed_pieces,
     with_alternatives,
     with_lines,

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from vpatch.changes.change import SourceChange
-    from vpatch.commands.edit.patch_text import Location
+    from vpatch.commands.edit.declaration.patch_text import Location
     from vpatch.commands.edit.record import EditRecord
     from vpatch.library.patch import Patch
     from vpatch.source.tree import Tree

@@ -7,7 +7,7 @@ from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
 from vpatch.commands.bump.candidates import renamed_text
-from vpatch.commands.edit.patch_text import read
+from vpatch.commands.edit.declaration.patch_text import read
 from vpatch.declare.edits import Predicate
 from vpatch.library.patch import DECLARATION
 from vpatch.planning.editing import lacks, probe

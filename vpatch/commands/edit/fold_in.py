@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 from vpatch.commands.edit.changed_patch import PatchWriter, beside_of
 from vpatch.commands.edit.checks import location_at
+from vpatch.commands.edit.declaration.patch_text import Location, edits_at, with_list
+from vpatch.commands.edit.declaration.predicate_text import with_effect
 from vpatch.commands.edit.new_edits import FoldedEdits, foldings
-from vpatch.commands.edit.patch_text import Location, edits_at, with_list
-from vpatch.commands.edit.predicate_text import with_effect
 from vpatch.commands.edit.proven_patch import first_that_holds
 from vpatch.commands.edit.replacement import PatchReplacement
 from vpatch.commands.edit.workbench import Workbench

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from vpatch.changes.change import FileChange
 from vpatch.changes.time_limit import check_time
-from vpatch.commands.edit.patch_text import ListedEdit
+from vpatch.commands.edit.declaration.patch_text import ListedEdit
 from vpatch.commands.edit.tweaks import Tweak, tweaks
 from vpatch.commands.edit.workbench import Outcome, Workbench
 from vpatch.commands.importing.assembly import AssembledPatch, assemble

@@ -9,23 +9,27 @@ from typing import TYPE_CHECKING
 
 from vpatch.commands.edit.changed_patch import ChangedPatch, PatchWriter, beside_of
 from vpatch.commands.edit.checks import changed_patch_error, location_at, refuse_changed_patch
-from vpatch.commands.edit.conditions import CarriedSides, conditions_of_new, conditions_of_others
-from vpatch.commands.edit.new_edits import FoldedEdits, foldings
-from vpatch.commands.edit.patch_text import (
+from vpatch.commands.edit.declaration.conditions import (
+    CarriedSides,
+    conditions_of_new,
+    conditions_of_others,
+)
+from vpatch.commands.edit.declaration.patch_text import (
     UnwritableEditsError,
     digest_of_edits,
     edits_at,
     with_list,
 )
-from vpatch.commands.edit.series import planned_series, required_series
-from vpatch.commands.edit.states import SpoiledReleases, releases_asked, spoiled_on
-from vpatch.commands.edit.variant_text import (
+from vpatch.commands.edit.declaration.variant_text import (
     NewVariant,
     free_name,
     with_alternative,
     with_condition,
     with_new_variant,
 )
+from vpatch.commands.edit.new_edits import FoldedEdits, foldings
+from vpatch.commands.edit.series import planned_series, required_series
+from vpatch.commands.edit.states import SpoiledReleases, releases_asked, spoiled_on
 from vpatch.commands.edit.workbench import Workbench
 from vpatch.commands.importing.concerns import concerns_of
 from vpatch.deriving.derive import NotDerivedError

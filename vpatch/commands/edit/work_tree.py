@@ -12,7 +12,7 @@ from vpatch.checkout.transaction import CheckoutTransaction, WrongTargetError
 from vpatch.commands.edit.absorb.record import read_series_record
 from vpatch.commands.edit.absorb.replacement import finish
 from vpatch.commands.edit.carry import CarriedPatch, carried, may_be_carried
-from vpatch.commands.edit.patch_text import digest_of_edits
+from vpatch.commands.edit.declaration.patch_text import digest_of_edits
 from vpatch.commands.edit.record import (
     CARRIED_DIFF,
     CarriedRecord,

@@ -10,7 +10,12 @@ from typing import TYPE_CHECKING, Any
 
 from ruamel.yaml import YAML
 
-from vpatch.commands.edit.patch_text import UnwritableEditsError, items_of, read, read_or_none
+from vpatch.commands.edit.declaration.patch_text import (
+    UnwritableEditsError,
+    items_of,
+    read,
+    read_or_none,
+)
 from vpatch.commands.importing.patch_yaml import edits_yaml
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import chain, islice
 from typing import TYPE_CHECKING
 
-from vpatch.commands.edit.patch_text import read
+from vpatch.commands.edit.declaration.patch_text import read
 from vpatch.commands.importing.concerns import pattern_of, whole_lines
 from vpatch.declare.edits import Predicate
 from vpatch.errors import VpatchError

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any
 from ruamel.yaml import YAML
 from ruamel.yaml.comments import CommentedMap, CommentedSeq
 
-from vpatch.commands.edit.patch_text import read, read_or_none
+from vpatch.commands.edit.declaration.patch_text import read, read_or_none
 from vpatch.commands.importing.patch_yaml import effect_yaml
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from vpatch.commands.edit.patch_text import ListedEdit
+    from vpatch.commands.edit.declaration.patch_text import ListedEdit
     from vpatch.deriving.candidate import Declared
 
 # What a predicate looks for.
