@@ -108,9 +108,9 @@ def change_of(text: str, place: Scope, *, with_comments: bool = False) -> tuple[
         edit = rewrite_of(before, after, place)
     if comments:
         # Within no definition: none is around the code that is looked at.
-        made = rewrite_statements(before, after, Scope())
+        whole = rewrite_statements(before, after, Scope())
         module = cst.parse_module(as_python(before))
-        _check_kept(comments_of(made.apply(module, Extents()).module), comments)
+        _check_kept(comments_of(whole.apply(module, Extents()).module), comments)
     gap = _gap_among_statements(text)
     if gap and edit.replace is not None and edit.find.match(edit.replace.node) is not None:
         raise _wrong(

@@ -1,1 +1,1 @@
-"""The lines of a patch.yaml, of which as few as possible change."""
+"""The lines of a patch.yaml: as few as possible change."""
