@@ -252,6 +252,15 @@ def diff(repo: Path, before: str, after: str) -> bytes:
     return run(repo, "diff-tree", "-p", "-r", *_DIFF_OPTIONS, before, after)
 
 
+def diff_of_work_tree(repo: Repository, commit: str) -> bytes:
+    """How the work tree differs from a commit, with files that git does not know.
+
+    All of it is in the index then.
+    """
+    run(repo, "add", "--all")
+    return run(repo, "diff", "--cached", "--binary", *_DIFF_OPTIONS, commit)
+
+
 def mail(repo: Path, commit: str) -> bytes:
     """A commit as a mail that `git am` and `patch -p1` read, in bytes that depend on it alone."""
     options = ["--stdout", "--zero-commit", "--no-signature", "--no-stat", "--no-numbered"]

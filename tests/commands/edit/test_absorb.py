@@ -55,7 +55,9 @@ def test_the_series_is_committed_and_the_work_tree_is_clean(series):
     assert len(log) == 3
     assert git(tree(series), "status", "--porcelain") == ""
     assert "is there already" in series.run("edit").out
+    assert series.run("refresh", "slow-mode", code=2).codes == ("edit.in-series",)
     assert "is removed" in series.run("edit", "--abort").out
+    assert series.run("refresh", "slow-mode", code=2).codes == ("edit.not-begun",)
     assert not tree(series).exists()
 
 

@@ -85,6 +85,35 @@ def test_what_is_left_has_conflict_markers(both):
     assert git(tree(both), "diff", "--cached", "--name-only").split() == [ENGINE, LLAMA]
 
 
+def test_an_example_of_the_new_release_is_not_written_anew(both):
+    """Somebody wrote down what is right there."""
+    released(both, DIFFERS)
+    example = both.patches / "both" / "examples" / "needed-new"
+    after = DIFFERS.replace("faster", "slowest")
+    for side, text in (("before", DIFFERS), ("after", after)):
+        (example / side / ENGINE).parent.mkdir(parents=True)
+        (example / side / ENGINE).write_text(text)
+        (example / side / LLAMA).parent.mkdir(parents=True)
+    llama = FILES[LLAMA].decode()
+    (example / "before" / LLAMA).write_text(llama)
+    (example / "after" / LLAMA).write_text(llama.replace("Linear(4, 4)", "Linear(4, 16)", 1))
+    edit(both)
+    (tree(both) / ENGINE).write_text(START.replace("fast", "slow"))
+    run = both.run("refresh", "both", code=1)
+    assert "example needed-new does not hold: the new variant makes other code" in run.out
+    assert (example / "after" / ENGINE).read_text() == after
+
+
+def test_a_new_variant_is_for_what_an_old_one_excludes(both):
+    old = "variants:\n- name: old\n  when: {none: [{text: flag}]}\n  edits:\n"
+    (both.patches / "both" / "patch.yaml").write_text(BOTH.replace("edits:\n", old))
+    released(both, f"{START}\n\nflag = True\n")
+    edit(both)
+    (tree(both) / ENGINE).write_text(START.replace("fast", "slowest") + "\n\nflag = True\n")
+    both.run("refresh", "both")
+    assert "  when: {text: flag}\n" in yaml(both)
+
+
 def test_refresh_refuses_what_nobody_solved(both):
     released(both, DIFFERS)
     edit(both)

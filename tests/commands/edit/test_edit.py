@@ -297,7 +297,15 @@ def test_other_releases_are_shown_before_and_after(both):
 
 def test_abort_removes_the_checkout_alone(both):
     change(both, ENGINE, 'mode="slow"', 'mode="slower"')
+    (tree(both) / "vllm" / "new.py").write_text("NEW = 1\n")
     run = both.run("edit", "--abort")
+    diff = (both.folder / ".vpatch" / "edit-both.diff").read_text()
+    assert "edit-both.diff" in run.out
+    assert '+    return launch(config, mode="slower")' in diff
+    assert "+NEW = 1" in diff
+    opened(both, "both")
+    both.run("edit", "--abort")
+    assert not (both.folder / ".vpatch" / "edit-both-2.diff").exists()
     assert "both stays as it is" in run.out
     assert not tree(both).exists()
     assert yaml(both) == COMMENTED

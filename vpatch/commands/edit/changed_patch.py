@@ -124,10 +124,11 @@ def _used(patch: Patch) -> set[str]:
     return {path.name for variant in patch.variants for e in variant.edits for path in e.uses}
 
 
-def with_examples(candidate: ChangedPatch) -> ChangedPatch:
+def with_examples(candidate: ChangedPatch, *, carried: bool = False) -> ChangedPatch:
     """Keep the examples that hold, and write anew what follows from the code before.
 
-    An example that the patch is not about any more stays, and the result says so.
+    An example that the patch is not about any more stays, and the result says so. So does one of a
+    new variant of a patch that was `carried` over: somebody wrote down what is right there.
     """
     patch = candidate.patch
     if not (patch.folder / "examples").is_dir():
@@ -136,16 +137,22 @@ def with_examples(candidate: ChangedPatch) -> ChangedPatch:
         failing = [one.name for one in run_examples(patch) if one.failures]
     except VpatchError as error:
         return replace(candidate, examples=(error.what,))
-    notes = tuple(_write_again(patch, patch.folder / "examples" / name) for name in failing)
+    folder = patch.folder / "examples"
+    notes = tuple(_write_again(patch, folder / name, carried=carried) for name in failing)
     return replace(candidate, examples=notes)
 
 
-def _write_again(patch: Patch, folder: Path) -> str:
+def _write_again(patch: Patch, folder: Path, *, carried: bool) -> str:
     from vpatch.workspace.examples import example_decisions  # noqa: PLC0415
 
     decision = next(d for name, d in example_decisions(patch) if name == folder.name)
     if decision.state is not State.NEEDED or not folder.name.startswith(State.NEEDED):
         return f"example {folder.name} does not hold: the patch is {decision.state} there"
+    if carried:
+        return (
+            f"example {folder.name} does not hold: the new variant makes other code of it, which "
+            f"vpatch test {patch.id} shows"
+        )
     after = folder / "after"
     remove(after)
     shutil.copytree(folder / "before", after)

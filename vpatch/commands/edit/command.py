@@ -73,12 +73,7 @@ def command(
                 raise UnusedOptionError(
                     f"{option} would have no effect with --abort", hint="leave it out"
                 )
-        name, folder = abort_edit(context, patch_id, checkout)
-        if as_json:
-            return CommandResult(_output(name, folder))
-        stays = "" if name is None else f"; {name} stays as it is"
-        click.echo(f"{folder} is removed{stays}")
-        return ExitCode.CLEAN
+        return _abort(context, patch_id, checkout, as_json=as_json)
     if patch_id is None:
         series = open_series(context, vllm, recipe, checkout)
         if as_json:
@@ -94,6 +89,19 @@ def command(
     return ExitCode.CLEAN
 
 
+def _abort(
+    context: Context, patch_id: str | None, checkout: Path | None, *, as_json: bool
+) -> CommandResult | ExitCode:
+    aborted = abort_edit(context, patch_id, checkout)
+    if as_json:
+        return CommandResult(_output(aborted.patch, aborted.folder, diff=aborted.diff))
+    stays = "" if aborted.patch is None else f"; {aborted.patch} stays as it is"
+    click.echo(f"{aborted.folder} is removed{stays}")
+    if aborted.diff is not None:
+        click.echo(f"what you changed there is in {aborted.diff}")
+    return ExitCode.CLEAN
+
+
 def _series_output(opened: OpenedSeries) -> EditOutput:
     from vpatch.commands.edit.output import EditOutput  # noqa: PLC0415 - models load slowly
 
@@ -106,6 +114,7 @@ def _series_output(opened: OpenedSeries) -> EditOutput:
         earlier=list(opened.needed),
         later=[],
         carried=None,
+        diff=None,
     )
 
 
@@ -120,7 +129,9 @@ def _lines_of_series(opened: OpenedSeries) -> Iterator[str]:
     yield f"next: edit files in {shown}, then run vpatch refresh"
 
 
-def _output(name: str | None, folder: Path, opened: OpenedEdit | None = None) -> EditOutput:
+def _output(
+    name: str | None, folder: Path, opened: OpenedEdit | None = None, diff: Path | None = None
+) -> EditOutput:
     from vpatch.commands.edit.output import (  # noqa: PLC0415 - models load slowly
         CarriedPatchOutput,
         ConflictPlaceOutput,
@@ -137,6 +148,7 @@ def _output(name: str | None, folder: Path, opened: OpenedEdit | None = None) ->
             earlier=[],
             later=[],
             carried=None,
+            diff=diff,
         )
     one = opened.carried
     carried = one and CarriedPatchOutput(
@@ -159,6 +171,7 @@ def _output(name: str | None, folder: Path, opened: OpenedEdit | None = None) ->
         earlier=list(record.earlier),
         later=list(record.later),
         carried=carried,
+        diff=None,
     )
 
 

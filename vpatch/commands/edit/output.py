@@ -55,6 +55,8 @@ class EditOutput(OutputModel):
     """The patches of the series that are not in the checkout."""
     carried: CarriedPatchOutput | None
     """Null unless the patch does not fit the release, and the checkout is new."""
+    diff: Path | None
+    """With `--abort`, the file with what was changed in the checkout; null if that is nothing."""
 
 
 class StateChangeOutput(OutputModel):

@@ -120,6 +120,15 @@ def find_edit(context: Context, patch_id: str | None, checkout: Path | None) -> 
     ]
     if len(folders) == 1:
         return folders[0]
+    series = place_of_series(context)
+    open_one = None if checkout is not None or patch_id is None else read_series_record(series)
+    if not folders and open_one is not None and patch_id in open_one.patches:
+        raise UsageError(
+            f"the patch {patch_id!r} is edited with its series",
+            where=str(series),
+            hint="run vpatch refresh, which puts each change into its patch",
+            code="edit.in-series",
+        )
     which = f"the patch {patch_id!r}" if patch_id else "a patch"
     if not folders:
         raise UsageError(

@@ -67,6 +67,8 @@ def command(
             return CommandResult(_series_output(absorbed), code)
         for line in absorbed_lines(absorbed):
             click.echo(line)
+        if absorbed.checkout is None:
+            click.echo(f"{folder} is removed")
         return code
     result = refresh_patch(context, request)
     code = ExitCode.FINDINGS if result.needs_a_person else ExitCode.CLEAN
@@ -79,6 +81,8 @@ def command(
         echo_code(b"".join(result.diff))
     for line in refreshed_lines(result, "the work tree"):
         click.echo(line)
+    if result.checkout is None:
+        click.echo(f"{folder} is removed")
     return code
 
 

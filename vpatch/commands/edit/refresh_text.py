@@ -28,7 +28,7 @@ def refreshed_lines(result: RefreshedPatch, source: str) -> Iterator[str]:
     elif result.variant is not None:
         yield (
             f"{name}  gives the bytes of {source} on {result.version} by a new variant, "
-            f"{result.variant!r}; what it says for other releases stays"
+            f"{result.variant!r}; the other variants stay as they are"
         )
     else:
         yield (
@@ -62,7 +62,11 @@ def absorbed_lines(series: AbsorbedSeries) -> Iterator[str]:
     yield from (f"  in no patch  {one.where}: {one.reason}" for one in series.remaining)
     yield from (f"  in no patch  {reason}" for reason in series.kept_for)
     if series.checkout is not None:
-        yield f"{series.checkout} stays, with what is in no patch; vpatch edit --abort removes it"
+        yield f"{series.checkout} stays, with what is in no patch"
+        yield (
+            "next: vpatch edit --abort moves this to a diff; vpatch import DIFF --vllm "
+            f"{series.version} makes a patch of that"
+        )
 
 
 def _states(result: RefreshedPatch) -> Iterator[str]:

@@ -52,7 +52,8 @@ class PatchReplacement:
 
         `carried` says that these are of another release.
         """
-        candidate, tree = with_examples(candidate), self.series.tree
+        candidate = with_examples(candidate, carried=carried)
+        tree = self.series.tree
         patches = [*self.series.earlier, candidate.patch, *self.series.later]
         old = required_series(self.context, self.patch)
         new = [*old[:-1], candidate.patch]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 from contextlib import suppress
 from dataclasses import dataclass
+from itertools import chain, count
 from typing import TYPE_CHECKING, Literal
 
 from vpatch.checkout.lockfile import LockedPin
@@ -25,6 +26,7 @@ from vpatch.commands.edit.series import Series, planned_series, selected
 from vpatch.errors import UsageError
 from vpatch.git import checkout as git
 from vpatch.git.checkout import NewCommit
+from vpatch.git.found import opened_checkout
 from vpatch.library.patch import DECLARATION
 from vpatch.planning.state import State
 from vpatch.util.directories import remove
@@ -85,10 +87,20 @@ def open_edit(
     return OpenedEdit(target, record, "created", tuple(sorted(opening.files)), opening.carried)
 
 
-def abort_edit(
-    context: Context, patch_id: str | None, checkout: Path | None
-) -> tuple[str | None, Path]:
-    """Remove the checkout in which a patch is edited, and return the id; None for a series.
+@dataclass(frozen=True)
+class AbortedEdit:
+    """A checkout that is gone, and its patch; None for a series.
+
+    `diff` has what somebody changed there; None if that is nothing.
+    """
+
+    patch: str | None
+    folder: Path
+    diff: Path | None
+
+
+def abort_edit(context: Context, patch_id: str | None, checkout: Path | None) -> AbortedEdit:
+    """Remove the checkout in which a patch or a series is edited. A diff keeps what was changed.
 
     Raises:
         UsageError: there is none, or there are several.
@@ -98,14 +110,28 @@ def abort_edit(
     if patch_id is None and series is not None:
         # A killed refresh may have written some patches. Those that somebody changed since stay.
         with suppress(UsageError):
-            finish(context, folder, series)
+            series = finish(context, folder, series)
+        diff = _saved_diff(folder, series.tip)
         remove_checkout(folder)
-        return None, folder
+        return AbortedEdit(None, folder, diff)
     record = read_record(folder)
     if record is None or (patch_id is not None and record.patch != patch_id):
         raise _other_patch(folder, record)
+    diff = _saved_diff(folder, record.patched)
     remove_checkout(folder)
-    return record.patch, folder
+    return AbortedEdit(record.patch, folder, diff)
+
+
+def _saved_diff(folder: Path, commit: str) -> Path | None:
+    """Write how a work tree differs from a commit to a new file beside it; None if it does not."""
+    with opened_checkout(folder) as repo:
+        diff = git.diff_of_work_tree(repo, commit)
+    if not diff:
+        return None
+    names = (f"{folder.name}{number}.diff" for number in chain([""], map("-{}".format, count(2))))
+    file = next(path for name in names if not (path := folder.with_name(name)).exists())
+    file.write_bytes(diff)
+    return file
 
 
 def remove_checkout(folder: Path) -> None:

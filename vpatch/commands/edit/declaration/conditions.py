@@ -48,6 +48,12 @@ class CarriedSides:
         yield from ((_none(one), one) for one in islice(newer, _MOST))
         yield from ((one, _none(one)) for one in islice(older, _MOST))
 
+    def tells(self, declared: Declared) -> bool:
+        """Whether a predicate holds in the new release alone, with and without the patch."""
+        return all(_holds(declared, view) for view in self.new) and not any(
+            _holds(declared, view) for view in self.old
+        )
+
 
 def _none(declared: Declared) -> Declared:
     return {"none": [declared]}
@@ -115,6 +121,7 @@ def conditions_of_new(
 ) -> Iterator[Declared | None]:
     """What a new variant may need; `start` are the edits that it was begun with."""
     yield None
+    yield from (one for one in _opposites(text) if sides.tells(one))
     own = [one.declared for one in folded.edits]
     new = [one for edit in own if edit not in start for one in _predicates(edit)]
     failing = [
@@ -124,6 +131,19 @@ def conditions_of_new(
     distinct = {json.dumps(when, sort_keys=True): when for when in [*new, *old]}
     yield from islice(distinct.values(), _MOST)
     yield from (when for _, when in sides.marks())
+
+
+def _opposites(text: str) -> Iterator[Declared]:
+    """What holds where a `when` of the patch does not: it says what the variants are about."""
+    for one in read(text).get("variants", ()):
+        when: Declared = json.loads(json.dumps(one.get("when", {})))
+        match when:
+            case {"none": [dict(only)]}:
+                yield only
+            case {"none": several}:
+                yield {"any": several}
+            case {"find": _} | {"text": _} | {"all": _} | {"any": _}:
+                yield _none(when)
 
 
 def _all_edits(text: str) -> Iterator[Declared]:
