@@ -20,7 +20,7 @@ def both(empty):
 
 def into(project, *args, **options):
     before = snapshot(project.patches / "both")
-    run = project.run("refresh", "both", "--into", "more", *args, **options)
+    run = project.run("refresh", "--into", "more", *args, **options)
     assert snapshot(project.patches / "both") == before
     return run
 
