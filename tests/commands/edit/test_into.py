@@ -51,6 +51,14 @@ def test_a_change_of_what_the_patch_makes_requires_it(both):
     assert made(both, "more")[ENGINE] == wanted
 
 
+def test_a_patch_before_which_it_gives_other_code_is_required(empty):
+    insert = "\n- insert: self.ours = 1\n  after: self.proj = Linear(...)\n"
+    empty.patch("both", insert)
+    opened(empty, "both")
+    change(empty, LLAMA, "        self.ours", "        self.mine = 2\n        self.ours")
+    assert into(empty, "--json").json["new"]["requires"] == ["both"]
+
+
 def test_a_name_that_the_patch_defines_requires_it(empty):
     empty.patch("both", SLOW_MODE, concerns="text: def start")
     opened(empty, "both")

@@ -255,10 +255,7 @@ class _NeededBelow:
         below = [*self.series.earlier, self.series.patch]
         behind = [one for one in below if one is patch or patch in required(one, below)]
         before = [one for one in below if one not in behind]
-        return (
-            self._files([*before, new]) is not None
-            and self._files([*before, new, *behind]) == wanted
-        )
+        return self._files([*before, new, *behind]) == wanted
 
     def _files(self, patches: Sequence[Patch]) -> dict[str, bytes] | None:
         """What patches make of the tree, the new one among them; None if it does not apply."""
