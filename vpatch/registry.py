@@ -67,7 +67,7 @@ COMMANDS = {
         "write",
         "edit.refresh_command",
         "Make a patch say what its work tree says.",
-        results={"": "edit.output.RefreshOutput"},
+        results={"": "edit.refresh_output.RefreshOutput"},
     ),
     "list": Command(
         "write",

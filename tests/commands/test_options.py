@@ -211,10 +211,11 @@ def test_the_help_of_all_commands_shows_few_options():
     The last ones are `bump --continue` and `--abort`, the two ends of a bump that waits for
     somebody, `compat --github`, which asks what `bump --github` asks, `test --record-examples`,
     for what `import --examples` writes for a new patch, `import --fuzz`, which is never safe
-    without somebody who looks, and `import --update`, which must not be taken for a new patch.
+    without somebody who looks, `import --update`, which must not be taken for a new patch, and
+    `refresh --into`, which names the new patch that gets a change in place of the edited one.
     """
     helps = 1 + len([*commands()])
-    assert helps + len([*shown_options()]) < 326
+    assert helps + len([*shown_options()]) < 327
 
 
 def test_an_option_takes_the_same_in_each_command():

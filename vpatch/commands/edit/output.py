@@ -133,12 +133,3 @@ class RefreshedPatchOutput(OutputModel):
     """The folder of the edit, where it stays."""
     kept_for: list[str]
     """Sentences for people: what of the work tree is in no patch."""
-
-
-class RefreshOutput(RefreshedPatchOutput):
-    """The result of `vpatch refresh`."""
-
-    absorbed: list[AbsorbedPatchOutput]
-    """The patches of a series that got changes; empty where one patch was edited."""
-    remaining: list[RemainingHunkOutput]
-    """The changes of a series that no patch got."""

@@ -12,7 +12,7 @@ from vpatch.commands.edit.absorb.record import read_series_record
 from vpatch.commands.edit.record import find_edit
 from vpatch.commands.edit.refresh import refresh_patch
 from vpatch.commands.edit.refresh_result import RefreshRequest
-from vpatch.commands.edit.refresh_text import absorbed_lines, refreshed_lines
+from vpatch.commands.edit.refresh_text import absorbed_lines, new_patch_lines, refreshed_lines
 from vpatch.console.completion import PATCH_ID
 from vpatch.console.options import json_option, library_options
 from vpatch.console.output import echo_code
@@ -21,7 +21,7 @@ from vpatch.errors import ExitCode
 
 if TYPE_CHECKING:
     from vpatch.commands.edit.absorb.result import AbsorbedSeries
-    from vpatch.commands.edit.output import RefreshOutput
+    from vpatch.commands.edit.refresh_output import RefreshOutput
     from vpatch.workspace.context import Context
 
 
@@ -38,12 +38,19 @@ if TYPE_CHECKING:
     metavar="VERSION",
     help="Releases to compare: several with commas, all, or none  [default: those in the cache]",
 )
+@click.option(
+    "--into",
+    "new_id",
+    metavar="NEW-ID",
+    help="Make a new patch of what you changed, and leave PATCH as it is.",
+)
 @library_options
 @json_option
 def command(
     patch_id: str | None,
     checkout: Path | None,
     releases: str | None,
+    new_id: str | None,
     context: Context,
     *,
     as_json: bool,
@@ -56,9 +63,14 @@ def command(
 
     Without PATCH, where `vpatch edit` opened a series: each change goes to the one patch that wrote
     its lines, or that changes its definition. The others stay in the work tree, and are listed.
+
+    With --into, what differs from what PATCH makes becomes a patch of its own. It requires PATCH if
+    it does not apply without it.
     """
     request = RefreshRequest(patch_id, checkout, releases)
     folder = find_edit(context, patch_id, checkout)
+    if new_id is not None:
+        return _into(context, folder, patch_id, new_id, releases, as_json=as_json)
     series = None if patch_id is not None else read_series_record(folder)
     if series is not None:
         absorbed = absorb(context, folder, series, releases)
@@ -73,7 +85,9 @@ def command(
     result = refresh_patch(context, request)
     code = ExitCode.FINDINGS if result.needs_a_person else ExitCode.CLEAN
     if as_json:
-        from vpatch.commands.edit.output import RefreshOutput  # noqa: PLC0415 - models load slowly
+        from vpatch.commands.edit.refresh_output import (  # noqa: PLC0415 - models load slowly
+            RefreshOutput,
+        )
 
         shown = {**vars(result), "diff": result.diff_text, "absorbed": (), "remaining": ()}
         return CommandResult(RefreshOutput.model_validate(shown), code)
@@ -86,11 +100,36 @@ def command(
     return code
 
 
+def _into(
+    context: Context,
+    folder: Path,
+    patch_id: str | None,
+    new_id: str,
+    releases: str | None,
+    *,
+    as_json: bool,
+) -> CommandResult | ExitCode:
+    # It loads the importer.
+    from vpatch.commands.edit.new_patch import make_new_patch  # noqa: PLC0415
+
+    new = make_new_patch(context, folder, patch_id, new_id, releases)
+    code = ExitCode.FINDINGS if new.needs_a_person else ExitCode.CLEAN
+    if as_json:
+        from vpatch.commands.edit.refresh_output import (  # noqa: PLC0415 - models load slowly
+            RefreshOutput,
+        )
+
+        shown = {**vars(new.edited), "diff": "", "absorbed": (), "remaining": ()}
+        return CommandResult(RefreshOutput.model_validate({**shown, "new": new.imported}), code)
+    for line in new_patch_lines(new):
+        click.echo(line)
+    return code
+
+
 def _series_output(series: AbsorbedSeries) -> RefreshOutput:
-    from vpatch.commands.edit.output import (  # noqa: PLC0415 - models load slowly
-        AbsorbedPatchOutput,
-        RefreshOutput,
-    )
+    # Models load slowly.
+    from vpatch.commands.edit.output import AbsorbedPatchOutput  # noqa: PLC0415
+    from vpatch.commands.edit.refresh_output import RefreshOutput  # noqa: PLC0415
 
     results = [one.result for one in series.patches]
     own = AbsorbedPatchOutput.model_fields.keys() - {"hunks", "diff"}

@@ -5,6 +5,7 @@ from __future__ import annotations
 from itertools import groupby
 from typing import TYPE_CHECKING
 
+from vpatch.commands.importing.draft_text import imported_lines
 from vpatch.console.output import style
 from vpatch.library.shapes import SHAPES
 from vpatch.util.plural import counted, listed
@@ -13,6 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from vpatch.commands.edit.absorb.result import AbsorbedSeries
+    from vpatch.commands.edit.new_patch import SeparatePatch
     from vpatch.commands.edit.refresh_result import RefreshedPatch
     from vpatch.commands.edit.states import StateChange
 
@@ -67,6 +69,18 @@ def absorbed_lines(series: AbsorbedSeries) -> Iterator[str]:
             "next: vpatch edit --abort moves this to a diff; vpatch import DIFF --vllm "
             f"{series.version} makes a patch of that"
         )
+
+
+def new_patch_lines(new: SeparatePatch) -> Iterator[str]:
+    """Say what the new patch is, and what to do with it."""
+    one, edited = new.imported, new.edited
+    yield from imported_lines(one)
+    yield f"written to {one.folder}; {edited.id} stays as it is"
+    yield from (f"  not in the patch  {reason}" for reason in edited.kept_for)
+    if edited.checkout is not None:
+        yield f"{edited.checkout} stays; vpatch edit --abort {edited.id} removes it"
+    if new.recipe is not None:
+        yield f"next: add {one.id} after {edited.id} in {new.recipe}"
 
 
 def _states(result: RefreshedPatch) -> Iterator[str]:

@@ -24,9 +24,10 @@ from vpatch.planning.plan import plan
 from vpatch.planning.state import State
 from vpatch.trust.decision import NOTHING
 from vpatch.workspace.examples import run_examples
+from vpatch.workspace.selection import with_required
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from vpatch.changes.change import SourceChange
@@ -57,6 +58,8 @@ class ImportRun:
     staging: Path
     # The files of the changes in the releases to compare.
     _elsewhere: dict[str, Sequence[OtherFile]] = field(default_factory=dict)
+    # Names the patches that a patch requires of those that `tree` has already.
+    needed_below: Callable[[Patch], Sequence[str]] | None = None
 
     def run(self, changes: Sequence[SourceChange]) -> list[ImportedPatch]:
         paths = {f.path for change in changes for f in change.files if f.before is not None}
@@ -86,6 +89,9 @@ class ImportRun:
         drafts, proofs, notes = self._make_provable(drafts)
         drafts = self._with_imports(drafts)
         requires = self._requires(drafts)
+        if self.needed_below is not None:
+            patches = self._write(drafts, requires)
+            requires = {one.id: (*self.needed_below(one), *requires[one.id]) for one in patches}
         if self.release is not None:
             drafts = self._recognise(drafts, requires)
             proofs = self._proofs(drafts, _chain(drafts))
@@ -260,7 +266,9 @@ class ImportRun:
     ) -> list[ImportedPatch]:
         patches = self._write(drafts, requires)
         comparison = self._comparison
-        rows = comparison.rows(patches, drafts)
+        ids = {name for needed in requires.values() for name in needed} - {p.id for p in patches}
+        below = with_required(sorted(ids), self.context.library)
+        rows = comparison.rows([*below, *patches], drafts)
         imported = []
         for number, (one, proof) in enumerate(zip(drafts, proofs, strict=True)):
             releases = tuple(row[number] for row in rows)

@@ -1,0 +1,147 @@
+"""`vpatch refresh --into`: what is changed beside a patch becomes a patch of its own."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.commands.edit.test_edit import change, made, opened, refused, tree, yaml
+from tests.projects import ENGINE, LLAMA, NAME_PROJ, SLOW_MODE, VERSION, git, snapshot
+
+NEWER = "0.51.0"
+
+
+@pytest.fixture
+def both(empty):
+    """A project with a patch, opened."""
+    empty.patch("both", NAME_PROJ + SLOW_MODE)
+    opened(empty, "both")
+    return empty
+
+
+def into(project, *args, **options):
+    before = snapshot(project.patches / "both")
+    run = project.run("refresh", "--into", "more", *args, **options)
+    assert snapshot(project.patches / "both") == before
+    return run
+
+
+def test_a_change_beside_the_patch_becomes_a_patch_that_requires_nothing(both):
+    change(both, LLAMA, "Linear(4, 8)", "Linear(4, 16)")
+    wanted = (tree(both) / LLAMA).read_text()
+    run = into(both)
+    assert "not trusted" not in run.err
+    assert "gives the same bytes as the source" in run.out
+    assert "requires" not in yaml(both, "more")
+    assert made(both, "both", "more")[LLAMA] == wanted
+    assert made(both, "more", "both")[LLAMA] == wanted
+    assert "Linear(4, 16)" in made(both, "more")[LLAMA]
+    assert not tree(both).exists()
+
+
+def test_a_change_of_what_the_patch_makes_requires_it(both):
+    both.run("status", "--vllm", NEWER)
+    change(both, ENGINE, 'mode="slow"', 'mode="slower"')
+    wanted = (tree(both) / ENGINE).read_text()
+    document = into(both, "--json").json
+    assert document["new"]["requires"] == ["both"]
+    assert document["new"]["releases"][0]["version"] == NEWER
+    assert document["new"]["releases"][0]["state"] == "needed"
+    assert (document["id"], document["written"]) == ("both", False)
+    assert "requires:\n- both\n" in yaml(both, "more").replace("  - both", "- both")
+    assert made(both, "more")[ENGINE] == wanted
+
+
+def test_a_patch_before_which_it_gives_other_code_is_required(empty):
+    insert = "\n- insert: self.ours = 1\n  after: self.proj = Linear(...)\n"
+    empty.patch("both", insert)
+    opened(empty, "both")
+    change(empty, LLAMA, "        self.ours", "        self.mine = 2\n        self.ours")
+    assert into(empty, "--json").json["new"]["requires"] == ["both"]
+
+
+def test_a_name_that_the_patch_defines_requires_it(empty):
+    empty.patch("both", SLOW_MODE, concerns="text: def start")
+    opened(empty, "both")
+    change(empty, ENGINE, "def start", "LIMIT = 1\n\n\ndef start")
+    empty.run("refresh", "both")
+    opened(empty, "both")
+    change(empty, LLAMA, "class Llama", "from vllm.engine import LIMIT\n\n\nclass Llama")
+    change(empty, LLAMA, "Linear(4, 8)", "Linear(4, LIMIT)")
+    assert into(empty, "--json").json["new"]["requires"] == ["both"]
+
+
+def test_an_earlier_patch_alone_is_required(empty):
+    empty.patch("slow-mode", SLOW_MODE)
+    empty.patch("both", NAME_PROJ, more="requires: [slow-mode]")
+    opened(empty, "both")
+    change(empty, ENGINE, 'mode="slow"', 'mode="slower"')
+    assert into(empty, "--json").json["new"]["requires"] == ["slow-mode"]
+
+
+def test_what_a_required_patch_requires_is_not_named_again(empty):
+    empty.patch("slow-mode", SLOW_MODE)
+    empty.patch("both", NAME_PROJ, more="requires: [slow-mode]")
+    opened(empty, "both")
+    change(empty, ENGINE, 'mode="slow"', 'mode="slower"')
+    change(empty, LLAMA, "{prefix}.proj", "{prefix}.projection")
+    assert into(empty, "--json").json["new"]["requires"] == ["both"]
+
+
+def test_a_comment_is_not_lost(both):
+    change(both, LLAMA, "# narrow", "# very narrow")
+    change(both, LLAMA, "Linear(4, 8)", "Linear(4, 16)")
+    wanted = (tree(both) / LLAMA).read_text()
+    into(both)
+    assert made(both, "both", "more")[LLAMA] == wanted
+
+
+def test_the_recipe_is_named_and_not_changed(both):
+    both.run("edit", "--abort")
+    (both.folder / "recipes").mkdir()
+    recipe = both.folder / "recipes" / "ours.yaml"
+    recipe.write_text(f"vllm: {VERSION}\npatches: [both]\n")
+    both.run("edit", "both")
+    change(both, LLAMA, "Linear(4, 8)", "Linear(4, 16)")
+    run = into(both)
+    assert run.out.splitlines()[-1].startswith("next: add more after both in ")
+    assert "both]" in recipe.read_text()
+
+
+def test_what_git_ignores_keeps_the_checkout(both):
+    change(both, LLAMA, "Linear(4, 8)", "Linear(4, 16)")
+    (tree(both) / "build").mkdir()
+    (tree(both) / "build" / "notes").write_text("mine")
+    run = into(both, code=1)
+    assert "not in the patch  git ignores 1 new file" in run.out
+    assert (tree(both) / "build" / "notes").read_text() == "mine"
+
+
+def test_what_no_new_patch_can_be_made_of_is_refused(both):
+    args = ("refresh", "both", "--into")
+    refused(both, *args, "more", code="edit.nothing-new")
+    change(both, LLAMA, "Linear(4, 8)", "Linear(4, 16)")
+    refused(both, *args, "both", code="importing.exists")
+    refused(both, *args, "Not An Id", code="cli.bad-value")
+    both.patch("both", NAME_PROJ)
+    refused(both, *args, "more", code="edit.patch-changed")
+    both.run("edit", "--abort", "both")
+    refused(both, *args, "more", code="edit.not-begun")
+    (both.folder / "recipes").mkdir()
+    (both.folder / "recipes" / "ours.yaml").write_text(f"vllm: {VERSION}\npatches: [both]\n")
+    both.run("edit")
+    refused(both, "refresh", "--into", "more", code="edit.not-begun")
+
+
+def test_the_edit_of_a_patch_that_does_not_fit_is_refused(both):
+    record = tree(both) / ".git" / "vpatch-edit.json"
+    carried = '"carried": {"release": "0.49.0", "edits": "", "start": []}'
+    record.write_text(record.read_text().replace('"carried": null', carried))
+    change(both, LLAMA, "Linear(4, 8)", "Linear(4, 16)")
+    refused(both, "refresh", "both", "--into", "more", code="edit.carried")
+
+
+def test_a_commit_names_the_new_patch(both):
+    change(both, LLAMA, "Linear(4, 8)", "Linear(4, 16)")
+    git(tree(both), "commit", "--quiet", "--all", "--message=[Bugfix] Wider heads")
+    assert "not trusted, as its author is u@example" in into(both).err
+    assert 'title: "[Bugfix] Wider heads"' in yaml(both, "more")
