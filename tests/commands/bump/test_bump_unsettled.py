@@ -136,6 +136,12 @@ def test_nothing_is_made_of_an_unsettled_recipe(unsettled, words):
     assert "next: run vpatch edit slow-mode --vllm 0.51.0" in run.errors
 
 
+def test_a_second_bump_says_that_the_recipe_is_unsettled(kept):
+    begun(kept)
+    out = bump(kept, code=0).out
+    assert "mine pins vllm-0.51.0 already, and is unsettled: vpatch bump --continue" in out
+
+
 def test_a_lock_of_an_unsettled_recipe_is_not_made_again(kept):
     kept.run("apply", "--recipe", "mine")
     kept.run("check")

@@ -89,7 +89,7 @@ def test_what_no_patch_or_several_have_stays_in_the_work_tree(series):
     run = series.run("refresh", code=1)
     assert f"in no patch  {LLAMA}:4: name-head, name-proj change this code" in run.out
     assert "in no patch  vllm/more.py:1: it is a new file" in run.out
-    assert f"got  {ENGINE}:2" in run.out
+    assert f"has now  {ENGINE}:2" in run.out
     assert "dict(config)" in made(series)[ENGINE]
     status = git(tree(series), "status", "--porcelain").splitlines()
     assert [line[3:] for line in status] == [LLAMA, "vllm/more.py"]

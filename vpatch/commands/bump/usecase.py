@@ -160,7 +160,9 @@ def _report(context: Context, recipes: Sequence[str], to: str, commits: CommitsF
         ):
             reason = _nothing_to_do(name, old.pin, new.pin, asked=bool(recipes))
             if reason is not None:
-                idle.append(reason)
+                recipe, _ = context.library.read_recipe(context.library.recipe(name))
+                more = ", and is unsettled: vpatch bump --continue settles it"
+                idle.append(reason + (more if recipe.unsettled else ""))
                 continue
             others = tuple(job.spec.tree for job in jobs[1:])
             # It refuses a clone without the releases before anything takes time.

@@ -51,10 +51,10 @@ def refreshed_lines(result: RefreshedPatch, source: str) -> Iterator[str]:
 def absorbed_lines(series: AbsorbedSeries) -> Iterator[str]:
     """Say what became of the hunks of a series."""
     for one in series.patches:
+        yield from refreshed_lines(one.result, "the work tree")
+        yield f"  has now  {listed([hunk.where for hunk in one.hunks], _SHOWN)}"
         if one.result.diff:
             yield one.result.diff_text.rstrip("\n")
-        yield from refreshed_lines(one.result, "the work tree")
-        yield f"  got  {listed([hunk.where for hunk in one.hunks], _SHOWN)}"
     if not series.patches and not series.remaining:
         yield "the patches say what the work tree says already; nothing was written"
     for state in series.series:

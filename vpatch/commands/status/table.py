@@ -26,7 +26,8 @@ SYMBOLS = dict(zip(State, "NAU.DBCT", strict=True))
 MARKS = {
     "!": "! the code contradicts what the patch declares",
     "*": "* is unsure, and the code contradicts what the patch declares",
-    "?": "? is a new shape: not the code of a recorded release; --why PATCH shows more",
+    "?": "? is a new shape: the record of the patch lacks this code, or is of another edition of "
+    "the patch; --why PATCH shows more",
     "a": "a is changed around: the code of a recorded release, with other code around it",
     "k": "k is a known shape: the code of a recorded release, and what is around it is the same",
     "~": "~ upstream changed code of the patch since {since}; vpatch bump --diff shows it",
