@@ -460,7 +460,8 @@ OLD = ROOT / "tests" / "resources" / "records_v1" / "evidence"
 
 
 def test_evidence_that_was_written_before_is_listed_shown_and_verified(smoked):
-    """Its record has no schema_version, and other keys."""
+    """Its record has no schema_version, and other keys. The small vLLM is as it was then, too."""
+    smoked.index.add(VERSION, (OLD.parent / f"vllm-{VERSION}.tar.gz").read_bytes())
     shutil.copytree(OLD / "smoke", smoked.folder / "evidence" / "smoke")
     # The plan as it was then.
     plan = json.loads((OLD / "smoke" / "results.json").read_text())["plan"]
