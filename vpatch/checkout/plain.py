@@ -6,17 +6,16 @@ import errno
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field
 
 from vpatch.checkout.lockfile import LockedPin
+from vpatch.checkout.record_file import read_record_file
 from vpatch.checkout.transaction import TargetError, WrongTargetError
 from vpatch.errors import VpatchError
 from vpatch.git import checkout as git
 from vpatch.git.found import opened_checkout
 from vpatch.util.plural import listed
 from vpatch.util.uninterrupted import uninterrupted
-from vpatch.util.untrusted import LARGEST_BESIDE, read_file
-from vpatch.util.validation import first_of
 
 if TYPE_CHECKING:
     from vpatch.checkout.transaction import CheckoutTransaction
@@ -54,19 +53,17 @@ def read_plain(folder: Path) -> PlainCheckout | None:
     Raises:
         VpatchError: the record cannot be read, or it is damaged.
     """
-    try:
-        content = read_file(folder / _RECORD, LARGEST_BESIDE)
-        return PlainCheckout.model_validate_json(content)
-    except (FileNotFoundError, NotADirectoryError):
-        return None
-    except (OSError, ValidationError) as error:
-        reason = error.strerror if isinstance(error, OSError) else first_of(error)
-        raise VpatchError(
+    file = folder / _RECORD
+    return read_record_file(
+        file,
+        PlainCheckout,
+        lambda reason: VpatchError(
             f"does not say where the checkout came from: {reason}",
-            where=str(folder / _RECORD),
+            where=str(file),
             hint="remove the file, and name the release with --vllm",
             code="checkout.damaged-origin",
-        ) from error
+        ),
+    )
 
 
 def refuse_occupied(folder: Path) -> None:

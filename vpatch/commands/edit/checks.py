@@ -75,6 +75,12 @@ def change_of(folder: Path, record: EditRecord, series: Series) -> SourceChange:
     return change
 
 
+def left_out_of(change: SourceChange) -> tuple[str, ...]:
+    """What of a work tree no patch can have, a sentence each."""
+    ignored = (note for note in change.notes if note.startswith("git ignores"))
+    return (*(f"{one.path}: {one.why}" for one in change.aside), *ignored)
+
+
 def refuse_markers(folder: Path, change: SourceChange) -> None:
     """Refuse conflict markers in a work tree."""
     places = [

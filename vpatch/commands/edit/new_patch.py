@@ -19,7 +19,7 @@ from vpatch.commands.edit.record import read_record
 from vpatch.commands.edit.results import unchanged
 from vpatch.commands.edit.series import refuse_foreign
 from vpatch.commands.edit.states import releases_asked
-from vpatch.commands.edit.work_tree import remove_checkout
+from vpatch.commands.edit.work_tree import ended
 from vpatch.commands.importing.needed_names import patches_needed_by_name
 from vpatch.commands.importing.request import ImportRequest
 from vpatch.commands.importing.run import ImportRun
@@ -148,7 +148,8 @@ class _NewPatchRun:
             )
         else:
             self.context.trust_own(self.place)
-        return SeparatePatch(imported, self._end(change), self._recipe())
+        edited = unchanged(self.series.patch, self.series.tree, 0)
+        return SeparatePatch(imported, ended(self.folder, change, edited), self._recipe())
 
     @property
     def _tree(self) -> ChangedTree:
@@ -183,15 +184,6 @@ class _NewPatchRun:
         begun = files_at(self.folder, self.record.patched)({p for p in paths if p[-1] != "/"})
         if any(stack.read(path) != content for path, content in begun.items()):
             raise changed_patch_error(self.series.patch)
-
-    def _end(self, change: SourceChange) -> RefreshedPatch:
-        """Remove the checkout, unless it has what is in no patch."""
-        result = unchanged(self.series.patch, self.series.tree, 0)
-        reasons = [f"{one.path}: {one.why}" for one in change.aside] + [*change.notes]
-        if reasons:
-            return replace(result, checkout=self.folder, kept_for=tuple(reasons))
-        remove_checkout(self.folder)
-        return result
 
     def _recipe(self) -> Path | None:
         library = self.context.library

@@ -5,17 +5,16 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field
 
 from vpatch.checkout.lockfile import LockedPin
+from vpatch.checkout.record_file import read_record_file
 from vpatch.commands.edit.absorb.record import (
     SERIES_FOLDER,
     place_of_series,
     read_series_record,
 )
 from vpatch.errors import UsageError, VpatchError
-from vpatch.util.untrusted import LARGEST_BESIDE, read_file
-from vpatch.util.validation import first_of
 
 if TYPE_CHECKING:
     from vpatch.workspace.context import Context
@@ -82,18 +81,17 @@ def read_record(folder: Path) -> EditRecord | None:
     Raises:
         VpatchError: the record cannot be read, or it is damaged.
     """
-    try:
-        return EditRecord.model_validate_json(read_file(folder / _RECORD, LARGEST_BESIDE))
-    except (FileNotFoundError, NotADirectoryError):
-        return None
-    except (OSError, ValidationError) as error:
-        reason = error.strerror if isinstance(error, OSError) else first_of(error)
-        raise VpatchError(
+    file = folder / _RECORD
+    return read_record_file(
+        file,
+        EditRecord,
+        lambda reason: VpatchError(
             f"does not say which patch is edited here: {reason}",
-            where=str(folder / _RECORD),
+            where=str(file),
             hint="move the folder away, and run vpatch edit again",
             code="edit.damaged-record",
-        ) from error
+        ),
+    )
 
 
 def place_of(context: Context, patch_id: str) -> Path:

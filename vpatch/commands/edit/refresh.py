@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from vpatch.changes.time_limit import limited_time
@@ -11,7 +11,7 @@ from vpatch.commands.edit.proven_patch import PatchSearch
 from vpatch.commands.edit.record import find_edit, read_record
 from vpatch.commands.edit.replacement import PatchReplacement
 from vpatch.commands.edit.series import refuse_foreign
-from vpatch.commands.edit.work_tree import remove_checkout
+from vpatch.commands.edit.work_tree import ended
 from vpatch.errors import UsageError
 from vpatch.util.scratch import staging_folder
 from vpatch.workspace.checkout import spec_of_pin
@@ -19,7 +19,6 @@ from vpatch.workspace.checkout import spec_of_pin
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from vpatch.changes.change import SourceChange
     from vpatch.commands.edit.record import EditRecord
     from vpatch.commands.edit.refresh_result import RefreshedPatch, RefreshRequest
     from vpatch.library.patch import Patch
@@ -83,16 +82,7 @@ class _Refresh:
             )
             candidate, begun = search.changed_patch()
             if candidate is None:
-                return self._end(change, replacement.unchanged(len(begun)))
+                return ended(self.folder, change, replacement.unchanged(len(begun)))
             carried = self.record.carried is not None
             result = replacement.put(candidate, begun, staging, carried=carried)
-        return self._end(change, result)
-
-    def _end(self, change: SourceChange, result: RefreshedPatch) -> RefreshedPatch:
-        """Remove the checkout, unless it has what is in no patch."""
-        reasons = [f"{one.path}: {one.why}" for one in change.aside]
-        reasons += [note for note in change.notes if note.startswith("git ignores")]
-        if reasons:
-            return replace(result, checkout=self.folder, kept_for=tuple(reasons))
-        remove_checkout(self.folder)
-        return result
+        return ended(self.folder, change, result)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import errno
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain, count
 from typing import TYPE_CHECKING, Literal
 
@@ -13,6 +13,7 @@ from vpatch.checkout.transaction import CheckoutTransaction, WrongTargetError
 from vpatch.commands.edit.absorb.record import read_series_record
 from vpatch.commands.edit.absorb.replacement import finish
 from vpatch.commands.edit.carry import CarriedPatch, carried, may_be_carried
+from vpatch.commands.edit.checks import left_out_of
 from vpatch.commands.edit.declaration.patch_text import digest_of_edits
 from vpatch.commands.edit.record import (
     CARRIED_DIFF,
@@ -38,6 +39,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
+    from vpatch.changes.change import SourceChange
+    from vpatch.commands.edit.refresh_result import RefreshedPatch
     from vpatch.library.patch import Patch
     from vpatch.planning.state import Decision
     from vpatch.workspace.context import Context
@@ -132,6 +135,15 @@ def _saved_diff(folder: Path, commit: str) -> Path | None:
     file = next(path for name in names if not (path := folder.with_name(name)).exists())
     file.write_bytes(diff)
     return file
+
+
+def ended(folder: Path, change: SourceChange, result: RefreshedPatch) -> RefreshedPatch:
+    """Remove a checkout, unless it has what is in no patch."""
+    reasons = left_out_of(change)
+    if reasons:
+        return replace(result, checkout=folder, kept_for=reasons)
+    remove_checkout(folder)
+    return result
 
 
 def remove_checkout(folder: Path) -> None:

@@ -14,7 +14,7 @@ from vpatch.commands.edit.absorb.owners import Hunk, HunkOwners, OwnedHunk, with
 from vpatch.commands.edit.absorb.replacement import finish, write_pending
 from vpatch.commands.edit.absorb.result import AbsorbedPatch, AbsorbedSeries, RemainingHunk
 from vpatch.commands.edit.changed_patch import with_examples
-from vpatch.commands.edit.checks import refuse_markers
+from vpatch.commands.edit.checks import left_out_of, refuse_markers
 from vpatch.commands.edit.proven_patch import PatchSearch
 from vpatch.commands.edit.results import result_of, states_elsewhere, states_in_series, unchanged
 from vpatch.commands.edit.series import planned_series, required_series
@@ -115,8 +115,7 @@ class _Absorption:
                 result = self._refresh(name, by_owner[name], tip, target)
                 if result is not None:
                     results.append(AbsorbedPatch(result, tuple(by_owner[name])))
-        kept_for = [f"{one.path}: {one.why}" for one in change.aside]
-        kept_for += [note for note in change.notes if note.startswith("git ignores")]
+        kept_for = left_out_of(change)
         if results:
             self._prove(tip, target)
             results = [
@@ -137,7 +136,7 @@ class _Absorption:
             if results
             else (),
             checkout=self.folder if stays else None,
-            kept_for=tuple(kept_for),
+            kept_for=kept_for,
         )
 
     def _change(self) -> SourceChange:

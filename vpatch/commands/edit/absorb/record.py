@@ -5,13 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field
 
 from vpatch.checkout.lockfile import LockedPin
+from vpatch.checkout.record_file import read_record_file
 from vpatch.errors import VpatchError
 from vpatch.util.files import replace_file
-from vpatch.util.untrusted import LARGEST_BESIDE, read_file
-from vpatch.util.validation import first_of
 
 if TYPE_CHECKING:
     from vpatch.workspace.context import Context
@@ -84,18 +83,17 @@ def read_series_record(folder: Path) -> SeriesRecord | None:
     Raises:
         VpatchError: the record cannot be read, or it is damaged.
     """
-    try:
-        return SeriesRecord.model_validate_json(read_file(folder / _RECORD, LARGEST_BESIDE))
-    except (FileNotFoundError, NotADirectoryError):
-        return None
-    except (OSError, ValidationError) as error:
-        reason = error.strerror if isinstance(error, OSError) else first_of(error)
-        raise VpatchError(
+    file = folder / _RECORD
+    return read_record_file(
+        file,
+        SeriesRecord,
+        lambda reason: VpatchError(
             f"does not say which series is edited here: {reason}",
-            where=str(folder / _RECORD),
+            where=str(file),
             hint="move the folder away, and run vpatch edit again",
             code="edit.damaged-record",
-        ) from error
+        ),
+    )
 
 
 def place_of_series(context: Context) -> Path:

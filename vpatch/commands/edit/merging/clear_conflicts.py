@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import ast
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from vpatch.commands.edit.markers import MARKERS
 from vpatch.commands.edit.merging.fine_merge import merge_region
+from vpatch.commands.edit.merging.syntax import parses
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -39,7 +39,7 @@ def with_clear_conflicts(content: bytes, *, python: bool) -> bytes:
         for part, one in zip(parts, solved, strict=True)
     ]
     text = b"".join(pieces)
-    return content if python and None not in solved and not _is_code(text) else text
+    return content if python and None not in solved and not parses(text) else text
 
 
 def _parts(lines: list[bytes]) -> Iterator[bytes | _Conflict]:
@@ -65,11 +65,3 @@ def _parts(lines: list[bytes]) -> Iterator[bytes | _Conflict]:
             conflict.sides[side].append(line)
     if conflict is not None:
         yield b"".join(conflict.lines)
-
-
-def _is_code(text: bytes) -> bool:
-    try:
-        ast.parse(text)
-    except (SyntaxError, ValueError):
-        return False
-    return True

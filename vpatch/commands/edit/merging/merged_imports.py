@@ -7,6 +7,8 @@ import re
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 
+from vpatch.commands.edit.merging.syntax import parses
+
 _LONGEST = 88
 
 
@@ -62,7 +64,7 @@ def apart(base: str, theirs: str) -> ApartImports | None:
         rest += lines[0][first:last] if is_import else lines[1][begin:end]
     text = "".join(rest)
     names, before = imported_names(theirs), imported_names(text)
-    if names == before or not _parses(text):
+    if names == before or not parses(text):
         return None
     added, removed = (tuple(sorted(one, key=_key)) for one in (names - before, before - names))
     return ApartImports(text, added, removed)
@@ -172,11 +174,3 @@ def _import_lines(text: str) -> set[int]:
         if isinstance(one, ast.ImportFrom)
         for number in range(one.lineno - 1, one.end_lineno or one.lineno)
     }
-
-
-def _parses(text: str) -> bool:
-    try:
-        ast.parse(text)
-    except (SyntaxError, ValueError):
-        return False
-    return True

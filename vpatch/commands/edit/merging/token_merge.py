@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from vpatch.commands.edit.merging.hunks_of_sides import SideHunk, clusters, counterparts, side_hunks
+from vpatch.commands.edit.merging.syntax import parses
 
 _OPENING, _CLOSING = frozenset("([{"), frozenset(")]}")
 _TOKEN = re.compile(r"\"[^\"\n]*\"|'[^'\n]*'|\w+|[^\w\s]")
@@ -188,11 +189,11 @@ def _names_of(code: str) -> list[str] | None:
 
 def _is_decorators(text: str) -> bool:
     code = textwrap.dedent(text)
-    return code.startswith("@") and _parses(code + "def f(): ...\n") and not _parses(code)
+    return code.startswith("@") and parses(code + "def f(): ...\n") and not parses(code)
 
 
 def _is_whole(text: str) -> bool:
-    return _parses(textwrap.dedent(text))
+    return parses(textwrap.dedent(text))
 
 
 def _are_imports(text: str) -> bool:
@@ -201,14 +202,6 @@ def _are_imports(text: str) -> bool:
     except SyntaxError:
         return False
     return bool(body) and all(isinstance(one, (ast.Import, ast.ImportFrom)) for one in body)
-
-
-def _parses(code: str) -> bool:
-    try:
-        ast.parse(code)
-    except SyntaxError:
-        return False
-    return True
 
 
 def _indent(text: str) -> int:
