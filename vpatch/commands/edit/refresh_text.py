@@ -30,7 +30,7 @@ def refreshed_lines(result: RefreshedPatch, source: str) -> Iterator[str]:
     elif result.variant is not None:
         yield (
             f"{name}  gives the bytes of {source} on {result.version} by a new variant, "
-            f"{result.variant!r}; the other variants stay as they are"
+            f"{result.variant!r}; the edits of the others stay as they are"
         )
     else:
         yield (
