@@ -17,7 +17,7 @@ PACKAGE = ROOT / "vpatch"
 PACKAGES = sorted(path.parent.name for path in PACKAGE.glob("*/__init__.py"))
 # These and the packages are all that lies in vpatch.
 MODULES = {"__init__", "__main__", "main", "node", "registry", "api", "errors", "progress"}
-# The folders of commands, each with its limit: `importing` reads what people bring in many forms.
+# The folders of commands.
 FEATURES = sorted(path.parent.name for path in PACKAGE.glob("commands/*/__init__.py"))
 _CLASS = re.compile(r"^\s*class (\w+)", re.MULTILINE)
 MOST_FILES, MOST_LINES, MOST_READERS = 25, 7_000, 12

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from vpatch.commands.edit.declaration.variant_text import NewVariant, with_new_variant
-from vpatch.commands.edit.merging.fine_merge import merge_region
-from vpatch.commands.edit.merging.merged_imports import (
+from vpatch.merging.fine_merge import merge_region
+from vpatch.merging.merged_imports import (
     ImportedName,
     apart,
     imported_names,
     with_imports,
     without_imports,
 )
-from vpatch.commands.edit.merging.upstream_names import renames, with_names
+from vpatch.merging.upstream_names import renames, with_names
 
 CLEAR = {
     "a keyword more on both sides": (
@@ -108,13 +107,6 @@ def test_what_is_clear_is_laid_together(case):
 @pytest.mark.parametrize("case", UNCLEAR, ids=UNCLEAR.keys())
 def test_what_is_not_clear_stays_a_conflict(case):
     assert merge_region(*UNCLEAR[case]) is None
-
-
-def test_a_line_of_blanks_in_a_new_edit_is_written():
-    edits = [{"text": {"find": "a", "replace": "a\n    "}, "files": "x.py"}]
-    variant = NewVariant("old", "new", edits, {})
-    text = with_new_variant("edits:\n  - {text: {find: b, replace: c}, files: x.py}\n", variant, "")
-    assert "  - name: new\n" in text
 
 
 OLD = "from x import f\n\n\ndef g(size, scale):\n    f(size)\n    return size * scale\n"
