@@ -17,6 +17,7 @@ from vpatch.library.kept import read_patch
 from vpatch.library.patch import DECLARATION
 from vpatch.library.recipe import Recipes
 from vpatch.trust.decision import NOTHING, Trust
+from vpatch.util.plural import listed
 from vpatch.util.untrusted import LARGEST_BESIDE, read_file
 
 if TYPE_CHECKING:
@@ -239,12 +240,19 @@ def find_library(
         roots = _roots(folder, kind, [*named, *(folder / name for name in settings[kind])])
         scan = _patches_in if kind == "patches" else _files_in
         paths = merged[kind] = {}
+        copied: list[str] = []
         for root, is_named in roots:
             for name, path in scan(root, is_named=is_named):
                 if name not in paths:
                     paths[name] = path
-                elif _content(paths[name]) != _content(path):
+                elif _content(paths[name]) == _content(path):
+                    continue
+                elif came_along(kind, path):
+                    copied.append(name)
+                else:
                     notes.append(f"{paths[name]} hides {path}")
+        if copied:
+            notes.append(f"used instead of the {kind} that came with vpatch: {listed(copied)}")
     theirs = installed("patches")
     own = frozenset(
         name

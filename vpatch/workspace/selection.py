@@ -10,6 +10,7 @@ from vpatch.declare.errors import DeclarationError
 from vpatch.errors import ConflictingOptionsError, MissingOptionError, UsageError
 from vpatch.source.index import parse_version
 from vpatch.source.spec import ENVIRONMENT, parse_tree, parse_vllm
+from vpatch.util.plural import listed
 from vpatch.workspace.unsettled_recipe import refuse_unsettled
 
 if TYPE_CHECKING:
@@ -123,8 +124,8 @@ def resolve(
         recipe = read_recipe(path, library)
         if not unsettled:
             refuse_unsettled(path, library)
-        listed = _narrowed(recipe, path.stem, request.patches)
-        patches = with_security(listed, request.security or recipe.security, library)
+        narrowed = _narrowed(recipe, path.stem, request.patches)
+        patches = with_security(narrowed, request.security or recipe.security, library)
         pins = [*([] if instead else [("vllm", recipe.vllm)]), *recipe.trees.items()]
         home = library.homes.get(path, path)
         trees += [(instead, None)] if instead else []
@@ -138,10 +139,13 @@ def resolve(
             ids_left_out = {patch.id for patch in left_out}
             patches = [patch for patch in patches if patch.id not in ids_left_out]
     else:
-        known = ", ".join(sorted(library.recipes))
+        own = sorted(library.own_recipes)
         raise MissingOptionError(
             "no option says which vLLM to use",
-            hint=f"give --vllm VERSION, --tree NAME==VERSION or --recipe NAME (there is: {known})",
+            hint=(
+                "give --vllm VERSION, --tree NAME==VERSION or --recipe NAME "
+                f"({f'there is: {listed(own)}' if own else 'vpatch list shows every recipe'})"
+            ),
         )
     jobs = [
         Selection(

@@ -264,7 +264,7 @@ def test_apply_offline(applied):
 @pytest.mark.parametrize(
     ("args", "message"),
     [
-        ([], "no option says which vLLM to use"),
+        ([], "or --recipe NAME (vpatch list shows every recipe)"),
         (["--vllm", "0.99"], "no final release 0.99 of vllm"),
         (["--vllm", "nonsense"], "it is neither a version nor a path"),
         (["--vllm", VERSION, "--patch", "name-prj"], "did you mean 'name-proj'?"),
