@@ -128,12 +128,12 @@ def snapshot(folder):
 
 
 def names_in(folder):
-    """What is in a folder, and in the rooms of vpatch there, but the rooms' lock files."""
+    """What is in a folder, and in the rooms of vpatch there, but their lock and ignore files."""
     rooms = [path for path in folder.iterdir() if path.suffix == ".vpatch" and path.is_dir()]
     left = [f"{workdir.name}/{path.name}" for workdir in rooms for path in workdir.iterdir()]
     names = [path.name for path in folder.iterdir() if path not in rooms]
     names = [name for name in names if name != ".gitignore"]
-    return sorted(names + [name for name in left if not name.endswith("/lock")])
+    return sorted(names + [name for name in left if not name.endswith(("/lock", "/.gitignore"))])
 
 
 def git(repo, *args):

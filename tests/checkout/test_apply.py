@@ -441,6 +441,7 @@ def test_a_target_that_is_no_checkout(applying, target, what, force):
     for found in (before, after):
         found.pop(".vllm.vpatch", None)
         found.pop(".vllm.vpatch/lock", None)
+        found.pop(".vllm.vpatch/.gitignore", None)
     assert after == before
 
 
@@ -622,6 +623,12 @@ def test_a_room_with_something_else_in_it_is_refused(applying, target):
     with fails("checkout.foreign-files"):
         applying(target)
     assert mine.read_text() == "precious"
+
+
+def test_git_lists_nothing_of_the_room(applying, target):
+    applying(target)
+    git(target.parent, "init", "--quiet")
+    assert git(target.parent, "status", "--porcelain") == f"?? {target.name}/\n"
 
 
 def test_an_edit_during_the_apply_is_not_lost(applying, made, both, monkeypatch):

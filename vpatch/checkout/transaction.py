@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from vpatch.source.entry import CachedTree
 
 
+_IGNORES = ".gitignore"
 _LOCK = "lock"
 _NEW = "new-"
 _OLD = "old"
@@ -82,6 +83,9 @@ class CheckoutTransaction:
             )
             stack.callback(self._clean)
             self._clean()
+            if not (ignores := self._workdir / _IGNORES).exists():
+                # The project's own repository then lists nothing of it.
+                ignores.write_text("*\n", encoding="ascii")
             # Made here if it has to be: a second thread must not draw its progress.
             self._base = self.tree.base_repository(self._progress)
             self._stack = stack.pop_all()
@@ -157,7 +161,9 @@ class CheckoutTransaction:
         if self._workdir.is_dir():
             refuse_strangers(self._workdir)
         names = {path.name for path in self._workdir.iterdir()} if self._workdir.is_dir() else set()
-        foreign = sorted(n for n in names if n not in {_LOCK, _OLD} and not n.startswith(_NEW))
+        foreign = sorted(
+            n for n in names if n not in {_LOCK, _OLD, _IGNORES} and not n.startswith(_NEW)
+        )
         if foreign or (names and _LOCK not in names):
             raise WrongTargetError(
                 "vpatch works in this folder, and it holds files that vpatch did not put there",
