@@ -6,7 +6,8 @@ import re
 
 _TICKS = re.compile(r"`+")
 _MENTION = re.compile(r"@(?=\w)")
-_SPECIAL = re.compile(r"([\\`*_\[\]<>|#])")
+# An underscore within a word is no markup.
+_SPECIAL = re.compile(r"([\\`*\[\]<>|#]|(?<![^\W_])_|_(?![^\W_]))")
 
 
 def escape(text: str) -> str:

@@ -138,7 +138,7 @@ def test_markdown_shows_names_as_text(releases):
     plugin = write_plugin(releases.folder)
     run = releases.run("compat", plugin, "--vllm", "0.51.0", "--format", "md")
     assert "| 0.51.0 |" in run.out
-    assert r"my\_plugin.MyWorker.run" in run.out
+    assert "my_plugin.MyWorker.run" in run.out
 
 
 @pytest.mark.parametrize("inside", ["", "/parts"])
