@@ -142,7 +142,12 @@ def commits_said(one: ChangedCode) -> list[str]:
 def counts_said(patches: Sequence[PatchBump]) -> str:
     """Say how many patches have each verdict."""
     counts = Counter(patch.verdict for patch in patches)
-    return ", ".join(f"{counts[verdict]} {verdict}" for verdict in ORDER if counts[verdict])
+    several = {Verdict.NEEDS_A_PERSON: "need a person"}
+    return ", ".join(
+        f"{number} {verdict if number == 1 else several.get(verdict, verdict)}"
+        for verdict in ORDER
+        if (number := counts[verdict])
+    )
 
 
 def plugin_said(plugin: PluginStep, recipe: RecipeBump) -> str:
