@@ -116,6 +116,12 @@ def bump(
     if output is not None:
         check_report_file(output)
     commits.refuse(context)
+    if write is not None:
+        # It needs git.
+        from vpatch.commands.bump.repository import own_repository  # noqa: PLC0415
+
+        with own_repository(context):
+            pass  # It refuses a project in which nobody can commit before anything takes time.
     report = _report(context, recipes, to, commits)
     if output is not None:
         write_report(report, output)
