@@ -83,7 +83,7 @@ def command(
         return ExitCode.CLEAN
     opened = open_edit(context, patch_id, vllm, recipe, checkout)
     if as_json:
-        return CommandResult(_output(patch_id, opened.folder, opened))
+        return CommandResult(_output(opened))
     for line in _lines(opened):
         click.echo(line)
     return ExitCode.CLEAN
@@ -94,7 +94,12 @@ def _abort(
 ) -> CommandResult | ExitCode:
     aborted = abort_edit(context, patch_id, checkout)
     if as_json:
-        return CommandResult(_output(aborted.patch, aborted.folder, diff=aborted.diff))
+        from vpatch.commands.edit.output import EditOutput  # noqa: PLC0415 - models load slowly
+
+        shown = EditOutput(
+            id=aborted.patch, folder=aborted.folder, outcome="aborted", diff=aborted.diff
+        )
+        return CommandResult(shown)
     stays = "" if aborted.patch is None else f"; {aborted.patch} stays as it is"
     click.echo(f"{aborted.folder} is removed{stays}")
     if aborted.diff is not None:
@@ -110,11 +115,8 @@ def _series_output(opened: OpenedSeries) -> EditOutput:
         folder=opened.folder,
         outcome=opened.outcome,
         version=opened.record.source.version,
-        files=list(opened.files),
-        earlier=list(opened.needed),
-        later=[],
-        carried=None,
-        diff=None,
+        files=opened.files,
+        earlier=opened.needed,
     )
 
 
@@ -129,27 +131,13 @@ def _lines_of_series(opened: OpenedSeries) -> Iterator[str]:
     yield f"next: edit files in {shown}, then run vpatch refresh"
 
 
-def _output(
-    name: str | None, folder: Path, opened: OpenedEdit | None = None, diff: Path | None = None
-) -> EditOutput:
+def _output(opened: OpenedEdit) -> EditOutput:
     from vpatch.commands.edit.output import (  # noqa: PLC0415 - models load slowly
         CarriedPatchOutput,
         ConflictPlaceOutput,
         EditOutput,
     )
 
-    if opened is None:
-        return EditOutput(
-            id=name,
-            folder=folder,
-            outcome="aborted",
-            version=None,
-            files=[],
-            earlier=[],
-            later=[],
-            carried=None,
-            diff=diff,
-        )
     one = opened.carried
     carried = one and CarriedPatchOutput(
         release=one.release,
@@ -163,15 +151,14 @@ def _output(
     )
     record = opened.record
     return EditOutput(
-        id=name,
-        folder=folder,
+        id=record.patch,
+        folder=opened.folder,
         outcome=opened.outcome,
         version=record.source.version,
-        files=list(opened.files),
-        earlier=list(record.earlier),
-        later=list(record.later),
+        files=opened.files,
+        earlier=tuple(record.earlier),
+        later=record.later,
         carried=carried,
-        diff=None,
     )
 
 

@@ -45,17 +45,17 @@ class EditOutput(OutputModel):
     """The patch; null where a whole series is edited."""
     folder: Path
     outcome: Literal["created", "unchanged", "aborted"]
-    version: str | None
+    version: str | None = None
     """The release; null where the source is not a release."""
-    files: list[str]
+    files: tuple[str, ...] = ()
     """The files that the patch changes; empty unless the checkout is new."""
-    earlier: list[str]
+    earlier: tuple[str, ...] = ()
     """The patches below it in the checkout; of a series, those that have a commit there."""
-    later: list[str]
+    later: tuple[str, ...] = ()
     """The patches of the series that are not in the checkout."""
-    carried: CarriedPatchOutput | None
+    carried: CarriedPatchOutput | None = None
     """Null unless the patch does not fit the release, and the checkout is new."""
-    diff: Path | None
+    diff: Path | None = None
     """With `--abort`, the file with what was changed in the checkout; null if that is nothing."""
 
 
