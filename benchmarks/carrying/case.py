@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from carrying.judge import same_meaning
-from vpatch.commands.edit.markers import MARKERS
 from vpatch.commands.edit.record import read_record
 from vpatch.commands.edit.refresh import refresh_patch
 from vpatch.commands.edit.refresh_result import RefreshRequest
@@ -20,6 +19,7 @@ from vpatch.commands.edit.series import required_series
 from vpatch.commands.edit.work_tree import open_edit
 from vpatch.commands.proofs.style import judge_style
 from vpatch.errors import VpatchError
+from vpatch.merging.markers import MARKERS
 from vpatch.planning.plan import plan
 from vpatch.planning.state import State
 from vpatch.source.memory import ChangedTree

@@ -15,13 +15,13 @@ from vpatch.commands.edit.changed_patch import beside_of
 from vpatch.commands.edit.checks import location_at
 from vpatch.commands.edit.declaration.patch_text import Location, edits_at, read
 from vpatch.commands.edit.doubts import doubts_of, predicates_in_new_names
-from vpatch.commands.edit.merging.settled_names import NewNames
-from vpatch.commands.edit.merging.three_sides import LaidPatch, ThreeSides
 from vpatch.commands.edit.series import Series, planned_series, required_series
 from vpatch.commands.edit.workbench import Workbench
 from vpatch.errors import UsageError
 from vpatch.git.merge import SideLabels
 from vpatch.library.patch import DECLARATION
+from vpatch.merging.settled_names import NewNames
+from vpatch.merging.three_sides import LaidPatch, ThreeSides
 from vpatch.planning.plan import plan
 from vpatch.planning.relations import claims, claims_version
 from vpatch.planning.state import State

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from vpatch.changes.stack import Stack
-from vpatch.commands.edit.markers import marker_places
 from vpatch.commands.edit.series import Series, planned_series
 from vpatch.commands.edit.workbench import Outcome
 from vpatch.commands.importing.sources.checkout import from_checkout
@@ -14,6 +13,7 @@ from vpatch.git import checkout as git
 from vpatch.git.branch import content_at
 from vpatch.git.found import opened_checkout
 from vpatch.library.patch import DECLARATION
+from vpatch.merging.markers import marker_places
 from vpatch.util.plural import listed
 
 if TYPE_CHECKING:

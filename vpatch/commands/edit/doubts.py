@@ -16,10 +16,10 @@ from vpatch.planning.state import State
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from vpatch.commands.edit.merging.three_sides import LaidPatch
     from vpatch.commands.edit.series import Series
     from vpatch.deriving.candidate import Declared
     from vpatch.library.patch import Patch
+    from vpatch.merging.three_sides import LaidPatch
     from vpatch.planning.view import View
 
 

@@ -7,12 +7,12 @@ from dataclasses import dataclass, field
 from difflib import SequenceMatcher
 from typing import TYPE_CHECKING
 
-from vpatch.commands.edit.merging.merged_imports import (
+from vpatch.merging.merged_imports import (
     ImportedName,
     imported_names,
     with_imports,
 )
-from vpatch.commands.edit.merging.upstream_names import name_tokens, renames, with_names
+from vpatch.merging.upstream_names import name_tokens, renames, with_names
 from vpatch.planning.code_place import place_of
 from vpatch.planning.lint import new_faults
 from vpatch.planning.outline import is_python, outline

@@ -5,15 +5,15 @@ from __future__ import annotations
 import pytest
 
 from vpatch.commands.edit.declaration.variant_text import NewVariant, with_new_variant
-from vpatch.commands.edit.merging.fine_merge import merge_region
-from vpatch.commands.edit.merging.merged_imports import (
+from vpatch.merging.fine_merge import merge_region
+from vpatch.merging.merged_imports import (
     ImportedName,
     apart,
     imported_names,
     with_imports,
     without_imports,
 )
-from vpatch.commands.edit.merging.upstream_names import renames, with_names
+from vpatch.merging.upstream_names import renames, with_names
 
 CLEAR = {
     "a keyword more on both sides": (

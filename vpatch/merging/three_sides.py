@@ -8,12 +8,12 @@ from difflib import SequenceMatcher
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
-from vpatch.commands.edit.markers import MARKERS, ConflictPlace, conflict_places
-from vpatch.commands.edit.merging.clear_conflicts import with_clear_conflicts
-from vpatch.commands.edit.merging.merged_imports import apart, with_imports, without_imports
-from vpatch.commands.edit.merging.settled_names import NewNames
-from vpatch.commands.edit.merging.upstream_names import renames, with_names
 from vpatch.git.merge import SideLabels, merge_file
+from vpatch.merging.clear_conflicts import with_clear_conflicts
+from vpatch.merging.markers import MARKERS, ConflictPlace, conflict_places
+from vpatch.merging.merged_imports import apart, with_imports, without_imports
+from vpatch.merging.settled_names import NewNames
+from vpatch.merging.upstream_names import renames, with_names
 from vpatch.planning.code_place import place_of
 from vpatch.planning.outline import is_python
 from vpatch.planning.references import changed_definitions

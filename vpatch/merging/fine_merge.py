@@ -10,13 +10,13 @@ from dataclasses import dataclass
 from difflib import SequenceMatcher
 from typing import TYPE_CHECKING
 
-from vpatch.commands.edit.merging.hunks_of_sides import SideHunk, clusters, counterparts, side_hunks
-from vpatch.commands.edit.merging.token_merge import both_inserted, merge_tokens
+from vpatch.merging.hunks_of_sides import SideHunk, clusters, counterparts, side_hunks
+from vpatch.merging.token_merge import both_inserted, merge_tokens
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from vpatch.commands.edit.merging.hunks_of_sides import Cluster
+    from vpatch.merging.hunks_of_sides import Cluster
 
 # Upstream's lines beside which something is added: as many as before, and this much the same.
 _ALIKE = 0.5

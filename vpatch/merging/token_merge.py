@@ -8,8 +8,8 @@ import textwrap
 from dataclasses import dataclass
 from itertools import pairwise
 
-from vpatch.commands.edit.merging.hunks_of_sides import SideHunk, clusters, counterparts, side_hunks
-from vpatch.commands.edit.merging.syntax import parses
+from vpatch.merging.hunks_of_sides import SideHunk, clusters, counterparts, side_hunks
+from vpatch.merging.syntax import parses
 
 _OPENING, _CLOSING = frozenset("([{"), frozenset(")]}")
 _TOKEN = re.compile(r"\"[^\"\n]*\"|'[^'\n]*'|\w+|[^\w\s]")

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from vpatch.commands.edit.markers import MARKERS
-from vpatch.commands.edit.merging.fine_merge import merge_region
-from vpatch.commands.edit.merging.syntax import parses
+from vpatch.merging.fine_merge import merge_region
+from vpatch.merging.markers import MARKERS
+from vpatch.merging.syntax import parses
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -7,7 +7,7 @@ import re
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 
-from vpatch.commands.edit.merging.syntax import parses
+from vpatch.merging.syntax import parses
 
 _LONGEST = 88
 

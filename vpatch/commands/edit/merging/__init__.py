@@ -1,1 +1,0 @@
-"""A change of one release is laid into another one, by three sides of each file."""
