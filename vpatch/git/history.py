@@ -57,16 +57,18 @@ def commits_of_range(folder: Path, commits: str) -> list[CommitText]:
         return texts
 
 
-def authors_since_base(folder: Path) -> frozenset[str] | None:
+def authors_since_base(folder: Path, begun: str | None = None) -> frozenset[str] | None:
     """Return the addresses of who committed on top of a tree that vpatch committed.
 
-    None of a folder in any other repository, or in none.
+    None of a folder in any other repository, or in none. `begun` is a commit of vpatch, whose
+    history does not count.
     """
     with opened_source(folder) as repo:
         if repo is None:
             return None
         try:
-            listed = run(repo, "log", "--format=%ae %ce|%P", "HEAD", "--")
+            commits = ["HEAD"] if begun is None else ["HEAD", f"^{begun}"]
+            listed = run(repo, "log", "--format=%ae %ce|%P", *commits, "--")
         except GitError:
             return None  # nothing is committed
     authors: set[str] = set()

@@ -1,4 +1,4 @@
 """A change of one release is laid into another one, by three sides of each file.
 
-It may import planning, git and util.
+It may import `planning` and what lies below it.
 """

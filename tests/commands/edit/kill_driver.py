@@ -2,7 +2,8 @@
 
 Called as `kill_driver PROJECT ARGS...`, in a process of its own: it forks. After each kill
 each patch must be exactly the old or the new one, and the work tree is there where all are the old
-ones. Then the command runs to its end, and must leave the new ones.
+ones. Then the command runs to its end, and must leave the new ones. If it makes a new patch
+(--into) that is there already, it refuses, and `vpatch edit --abort` ends the edit.
 """
 
 from __future__ import annotations
@@ -39,6 +40,7 @@ def killed(project, *args):
 
 def main(project, *args):
     # Once, and not in each child.
+    import vpatch.commands.edit.into.new_patch
     import vpatch.commands.edit.refresh_command
     import vpatch.planning.lint
     import vpatch.source.network  # noqa: F401
@@ -53,8 +55,11 @@ def main(project, *args):
 
     root = Path(project)
     saved, log = root.parent / "saved", str(root.parent / "log")
-    patches, work = root / "patches", root / ".vpatch" / "-".join(["edit", *args[1:]])
-    ids = args[1:] or sorted(path.name for path in patches.iterdir())
+    edited = [one for one in args[1:2] if one != "--into"]
+    patches, work = root / "patches", root / ".vpatch" / "-".join(["edit", *edited])
+    is_new = "--into" in args
+    there = edited or sorted(path.name for path in patches.iterdir())
+    ids = [*there, *(args[-1:] if is_new else [])]
     shutil.copytree(root, saved, symlinks=True)
 
     def reset():
@@ -86,7 +91,10 @@ def main(project, *args):
         seen["old" if state == old else "new" if state == new else "both"] += 1
         if state == old:
             assert 'mode="slower"' in (work / "vllm" / "engine.py").read_text(), step
-        if work.exists():
+        if work.exists() and is_new and state == new:
+            assert os.waitstatus_to_exitcode(forked(args, is_change, log)) == 2, step
+            assert forked(["edit", "--abort", *edited], is_change, log) == 0, Path(log).read_text()
+        elif work.exists():
             assert forked(args, is_change, log) == 0, f"step {step}: {Path(log).read_text()}"
         assert of_patches() == new, step
         assert not work.exists(), step

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from tests.commands.edit.kill_driver import killed
 from tests.commands.edit.test_edit import change, made, opened, refused, tree, yaml
 from tests.projects import ENGINE, LLAMA, NAME_PROJ, SLOW_MODE, VERSION, git, snapshot
 
@@ -129,7 +130,7 @@ def test_what_no_new_patch_can_be_made_of_is_refused(both):
     (both.folder / "recipes").mkdir()
     (both.folder / "recipes" / "ours.yaml").write_text(f"vllm: {VERSION}\npatches: [both]\n")
     both.run("edit")
-    refused(both, "refresh", "--into", "more", code="edit.not-begun")
+    refused(both, "refresh", "--into", "more", code="edit.nothing-new")
 
 
 def test_the_edit_of_a_patch_that_does_not_fit_is_refused(both):
@@ -145,3 +146,87 @@ def test_a_commit_names_the_new_patch(both):
     git(tree(both), "commit", "--quiet", "--all", "--message=[Bugfix] Wider heads")
     assert "not trusted, as its author is u@example" in into(both).err
     assert 'title: "[Bugfix] Wider heads"' in yaml(both, "more")
+
+
+RECIPE = f"vllm: {VERSION}\npatches: [slow-mode, name-proj]\n"
+
+
+@pytest.fixture
+def series(empty):
+    """A project with two patches in a recipe, opened as a series."""
+    empty.patch("slow-mode", SLOW_MODE)
+    empty.patch("name-proj", NAME_PROJ)
+    (empty.folder / "recipes").mkdir()
+    (empty.folder / "recipes" / "ours.yaml").write_text(RECIPE)
+    empty.run("edit")
+    return empty
+
+
+def change_series(project, path, old, new):
+    file = project.folder / ".vpatch" / "edit" / path
+    assert file.read_text().count(old) == 1
+    file.write_text(file.read_text().replace(old, new))
+
+
+def test_in_a_series_it_comes_last_and_requires_what_it_needs(series):
+    before = snapshot(series.patches)
+    change_series(series, ENGINE, 'mode="slow"', 'mode="slower"')
+    change_series(series, LLAMA, "Linear(4, 8)", "Linear(4, 16)")
+    run = series.run("refresh", "--into", "more")
+    assert "  requires slow-mode\n" in run.out
+    assert "the others stay as they are" in run.out
+    assert run.out.splitlines()[-1].startswith("next: add more after name-proj in ")
+    assert "not trusted" not in run.err
+    now = snapshot(series.patches)
+    assert {path: now[path] for path in before} == before
+    assert 'mode="slower"' in made(series, "slow-mode", "name-proj", "more")[ENGINE]
+    assert not (series.folder / ".vpatch" / "edit").exists()
+
+
+def test_what_no_patch_of_a_series_got_becomes_one(series):
+    change_series(series, ENGINE, 'mode="slow"', 'mode="slower"')
+    (series.folder / ".vpatch/edit/vllm/more.py").write_text("MORE = 1\n")
+    assert "vpatch refresh --into NEW-ID" in series.run("refresh", code=1).out
+    assert 'mode="slower"' in yaml(series, "slow-mode")
+    run = series.run("refresh", "--into", "more", "--json").json
+    assert (run["id"], run["after"], run["new"]["requires"]) == (None, "name-proj", [])
+    assert "slower" not in yaml(series, "more")
+    assert (series.patches / "more" / "more.py").read_text() == "MORE = 1\n"
+
+
+def test_it_comes_last_if_a_later_patch_would_not_fit_behind_it(series):
+    series.run("edit", "--abort")
+    series.run("edit", "slow-mode")
+    change(series, LLAMA, "self.proj = Linear(4, 4)", "self.projection = Linear(4, 4)", "slow-mode")
+    run = series.run("refresh", "--into", "more")
+    assert "next: add more after name-proj in " in run.out
+    assert "conflict" not in run.out
+
+
+def test_a_later_patch_that_fits_at_no_place_is_named(series):
+    series.run("edit", "--abort")
+    series.run("edit", "slow-mode")
+    change(series, LLAMA, "        self.proj = Linear(4, 4)  # narrow\n", "", "slow-mode")
+    run = series.run("refresh", "--into", "more", code=1)
+    assert f"{VERSION}             name-proj: needed -> conflict\n      " in run.out
+    assert "next: add more after slow-mode in " in run.out
+
+
+def test_a_series_that_changed_is_refused(series):
+    change_series(series, LLAMA, "Linear(4, 8)", "Linear(4, 16)")
+    series.patch("slow-mode", SLOW_MODE.replace("slow", "slower"))
+    refused(series, "refresh", "--into", "more", code="edit.series-changed")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("patch", [(), ("slow-mode",)], ids=["series", "patch"])
+def test_a_kill_leaves_no_new_patch_or_a_whole_one(series, patch):
+    if patch:
+        series.run("edit", "--abort")
+        series.run("edit", *patch)
+    file = series.folder / ".vpatch" / "-".join(["edit", *patch]) / ENGINE
+    file.write_text(file.read_text().replace('mode="slow"', 'mode="slower"'))
+    seen = killed(series, "refresh", *patch, "--into", "more")
+    assert seen["old"] > 0
+    assert seen["new"] > 0
+    assert seen["both"] == 0

@@ -127,7 +127,19 @@ def test_a_patch_that_does_not_apply_there_is_refused(empty, update):
     assert snapshot(empty.patches) == before
 
 
-@pytest.mark.parametrize("option", [("--examples",), ("--exact",), ("--text",)], ids=" ".join)
+def test_a_comment_is_named_and_kept_if_asked(empty, update):
+    newer = SLOW.replace("(config):\n-", "(config):\n+    # Slowly.\n-").replace("1,2 @@", "1,3 @@")
+    run = update(newer.replace('"slow"', '"slower"'))
+    assert f"left out  {ENGINE}:2  only comments" in run.out
+    assert run.out.count("--exact") == 1
+    update(newer.replace('"slow"', '"slower"'), "--exact")
+    assert (
+        given(empty)[0]
+        == b'def start(config):\n    # Slowly.\n    return launch(config, mode="slower")\n'
+    )
+
+
+@pytest.mark.parametrize("option", [("--examples",), ("--text",)], ids=" ".join)
 def test_an_option_of_new_patches_is_refused(update, option):
     run = update(SLOW + HEAD, *option, code=2)
     assert run.codes == ("cli.unused-option",)

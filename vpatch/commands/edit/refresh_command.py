@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     "--into",
     "new_id",
     metavar="NEW-ID",
-    help="Make a new patch of what you changed, and leave PATCH as it is.",
+    help="Make a new patch of what you changed, and leave the others as they are.",
 )
 @library_options
 @json_option
@@ -64,8 +64,8 @@ def command(
     Without PATCH, where `vpatch edit` opened a series: each change goes to the one patch that wrote
     its lines, or that changes its definition. The others stay in the work tree, and are listed.
 
-    With --into, what differs from what PATCH makes becomes a patch of its own. It requires PATCH if
-    it does not apply without it.
+    With --into, what differs from what PATCH makes becomes a patch of its own; of a series, what
+    differs from what all patches make. It requires those that it does not apply without.
     """
     request = RefreshRequest(patch_id, checkout, releases)
     folder = find_edit(context, patch_id, checkout)
@@ -110,7 +110,7 @@ def _into(
     as_json: bool,
 ) -> CommandResult | ExitCode:
     # It loads the importer.
-    from vpatch.commands.edit.new_patch import make_new_patch  # noqa: PLC0415
+    from vpatch.commands.edit.into.new_patch import make_new_patch  # noqa: PLC0415
 
     new = make_new_patch(context, folder, patch_id, new_id, releases)
     code = ExitCode.FINDINGS if new.needs_a_person else ExitCode.CLEAN
@@ -119,8 +119,17 @@ def _into(
             RefreshOutput,
         )
 
-        shown = {**vars(new.edited), "diff": "", "absorbed": (), "remaining": ()}
-        return CommandResult(RefreshOutput.model_validate({**shown, "new": new.imported}), code)
+        none = dict.fromkeys(["by_text", "examples", "releases", "absorbed", "remaining"], ())
+        counts = {"written": False, "variant": None, "diff": "", "same": 0, "total": 0}
+        shown = {
+            **{name: vars(new)[name] for name in ("folder", "version", "checkout", "kept_for")},
+            "id": new.edited,
+            "series": new.place.series,
+            "new": new.imported,
+            "after": new.place.after,
+            "failure": new.place.failure,
+        }
+        return CommandResult(RefreshOutput.model_validate(none | counts | shown), code)
     for line in new_patch_lines(new):
         click.echo(line)
     return code

@@ -18,4 +18,8 @@ class RefreshOutput(RefreshedPatchOutput):
     remaining: list[RemainingHunkOutput]
     """The changes of a series that no patch got."""
     new: ImportedPatchOutput | None = None
-    """With `--into` alone: the new patch. The patch that was edited stays as it is."""
+    """With `--into` alone: the new patch. The patches that were edited stay as they are."""
+    after: str | None = None
+    """With `--into` alone: the patch that the new one comes behind in the recipe."""
+    failure: str | None = None
+    """With `--into` alone, a sentence for people: why the new patch does not apply there."""

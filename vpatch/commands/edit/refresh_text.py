@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from vpatch.commands.edit.absorb.result import AbsorbedSeries
-    from vpatch.commands.edit.new_patch import SeparatePatch
+    from vpatch.commands.edit.into.new_patch import SeparatePatch
     from vpatch.commands.edit.refresh_result import RefreshedPatch
     from vpatch.commands.edit.states import StateChange
 
@@ -57,30 +57,41 @@ def absorbed_lines(series: AbsorbedSeries) -> Iterator[str]:
             yield one.result.diff_text.rstrip("\n")
     if not series.patches and not series.remaining:
         yield "the patches say what the work tree says already; nothing was written"
-    for state in series.series:
-        if state.differs:
-            yield f"  {state.version:<18} {state.patch}: {_change(state.before, state.after)}"
-            yield from _why([state])
+    yield from _differing(series.series)
     yield from (f"  in no patch  {one.where}: {one.reason}" for one in series.remaining)
     yield from (f"  in no patch  {reason}" for reason in series.kept_for)
     if series.checkout is not None:
         yield f"{series.checkout} stays, with what is in no patch"
         yield (
-            "next: vpatch edit --abort moves this to a diff; vpatch import DIFF --vllm "
-            f"{series.version} makes a patch of that"
+            "next: vpatch refresh --into NEW-ID makes a patch of this; vpatch edit --abort moves "
+            "it to a diff"
         )
 
 
 def new_patch_lines(new: SeparatePatch) -> Iterator[str]:
-    """Say what the new patch is, and what to do with it."""
-    one, edited = new.imported, new.edited
+    """Say what the new patch is, what it means for the others, and what to do with it."""
+    one, place = new.imported, new.place
     yield from imported_lines(one)
-    yield f"written to {one.folder}; {edited.id} stays as it is"
-    yield from (f"  not in the patch  {reason}" for reason in edited.kept_for)
-    if edited.checkout is not None:
-        yield f"{edited.checkout} stays; vpatch edit --abort {edited.id} removes it"
-    if new.recipe is not None:
-        yield f"next: add {one.id} after {edited.id} in {new.recipe}"
+    others = "the others stay as they are" if new.edited is None else f"{new.edited} stays as it is"
+    yield f"written to {one.folder}; {others}"
+    where = "" if place.after is None else f" after {place.after}"
+    if place.failure is not None:
+        yield f"  {new.version:<18} {one.id}{where}: {place.failure}"
+    yield from _differing(place.series)
+    yield from (f"  not in the patch  {reason}" for reason in new.kept_for)
+    if new.checkout is not None:
+        yield f"{new.checkout} stays; vpatch edit --abort {new.edited or ''} removes it".replace(
+            "  ", " "
+        )
+    if place.recipe is not None:
+        yield f"next: add {one.id}{where} in {place.recipe}"
+
+
+def _differing(states: Sequence[StateChange]) -> Iterator[str]:
+    for state in states:
+        if state.differs:
+            yield f"  {state.version:<18} {state.patch}: {_change(state.before, state.after)}"
+            yield from _why([state])
 
 
 def _states(result: RefreshedPatch) -> Iterator[str]:

@@ -139,11 +139,16 @@ def _saved_diff(folder: Path, commit: str) -> Path | None:
 
 def ended(folder: Path, change: SourceChange, result: RefreshedPatch) -> RefreshedPatch:
     """Remove a checkout, unless it has what is in no patch."""
+    reasons = removed_unless_kept(folder, change)
+    return replace(result, checkout=folder, kept_for=reasons) if reasons else result
+
+
+def removed_unless_kept(folder: Path, change: SourceChange) -> tuple[str, ...]:
+    """Remove a checkout, unless it has what is in no patch: return that, a sentence each."""
     reasons = left_out_of(change)
-    if reasons:
-        return replace(result, checkout=folder, kept_for=reasons)
-    remove_checkout(folder)
-    return result
+    if not reasons:
+        remove_checkout(folder)
+    return reasons
 
 
 def remove_checkout(folder: Path) -> None:

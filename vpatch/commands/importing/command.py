@@ -218,7 +218,7 @@ def _update(context: Context, request: ImportRequest, *, as_json: bool) -> Comma
 def _refuse_beside_update() -> None:
     """Refuse options that would have no effect on a patch that is there."""
     context = click.get_current_context()
-    for name in ("output_dir", "examples", "exact", "text"):
+    for name in ("output_dir", "examples", "text"):
         if context.get_parameter_source(name) is ParameterSource.COMMANDLINE:
             raise UnusedOptionError(
                 f"--{name.replace('_', '-')} would have no effect with --update",

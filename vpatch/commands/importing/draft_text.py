@@ -90,5 +90,10 @@ def _not_by_meaning(draft: Draft) -> Iterator[str]:
         yield f"  {edit.kind}  {edit.path}:{edit.lines[0]}  {edit.why}"
     for edit in draft.inexact:
         yield f"  {edit.gives}  {edit.path}:{edit.lines[0]}  {_GIVES[str(edit.gives)]}"
+    yield from lines_of_left_out(draft)
+
+
+def lines_of_left_out(draft: Draft) -> Iterator[str]:
+    """What of the source is not in a patch, as it changes no code."""
     for edit in draft.left_out:
         yield f"  left out  {edit.path}:{edit.lines[0]}  {edit.why}; --exact keeps it as text"

@@ -10,6 +10,7 @@ from vpatch.changes.change import FileChange, Message, SourceChange
 from vpatch.changes.stack import Stack
 from vpatch.changes.time_limit import limited_time
 from vpatch.checkout.commits import commits_of
+from vpatch.commands.edit.absorb.checkout import patches_of_record
 from vpatch.commands.edit.absorb.owners import Hunk, HunkOwners, OwnedHunk, with_hunks
 from vpatch.commands.edit.absorb.replacement import finish, write_pending
 from vpatch.commands.edit.absorb.result import AbsorbedPatch, AbsorbedSeries, RemainingHunk
@@ -55,7 +56,7 @@ def absorb(
         VpatchError: something cannot be read or written, or the series is not proven.
     """
     record = finish(context, folder, record)
-    patches = _patches(context, folder, record)
+    patches = patches_of_record(context, folder, record)
     with (
         context.tree(spec_of_pin(record.source, record.root), record.source.digest) as tree,
         limited_time(),
@@ -65,22 +66,6 @@ def absorb(
         return _Absorption(
             context, folder, record, releases, tree, decided, staging, {p.id: p for p in patches}
         ).run()
-
-
-def _patches(context: Context, folder: Path, record: SeriesRecord) -> list[Patch]:
-    library = context.library
-    present = library.load([one for one in record.patches if one in library.patches])
-    digests = {one.id: one.digest for one in present}
-    changed = [name for name, digest in record.patches.items() if digests.get(name) != digest]
-    if changed:
-        raise UsageError(
-            f"{', '.join(changed)} changed since the edit began, and the work tree has it as "
-            "it was",
-            where=str(folder),
-            hint="save your change (git diff), run vpatch edit --abort, and begin again",
-            code="edit.series-changed",
-        )
-    return present
 
 
 @dataclass

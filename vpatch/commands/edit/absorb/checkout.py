@@ -24,6 +24,7 @@ from vpatch.workspace.selection import Request, Selection, resolve
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from vpatch.library.patch import Patch
     from vpatch.planning.state import Plan
     from vpatch.source.entry import CachedTree
     from vpatch.workspace.context import Context
@@ -68,6 +69,27 @@ def open_series(
     needed = tuple(one.patch.id for one in decided.taken)
     files = sorted({path for one in decided.taken for path in one.changes})
     return OpenedSeries(target, record, "created", needed, tuple(files))
+
+
+def patches_of_record(context: Context, folder: Path, record: SeriesRecord) -> list[Patch]:
+    """The patches of a series that is edited, as they were when that began.
+
+    Raises:
+        UsageError: one changed since.
+    """
+    library = context.library
+    present = library.load([one for one in record.patches if one in library.patches])
+    digests = {one.id: one.digest for one in present}
+    changed = [name for name, digest in record.patches.items() if digests.get(name) != digest]
+    if changed:
+        raise UsageError(
+            f"{', '.join(changed)} changed since the edit began, and the work tree has it as "
+            "it was",
+            where=str(folder),
+            hint="save your change (git diff), run vpatch edit --abort, and begin again",
+            code="edit.series-changed",
+        )
+    return present
 
 
 def _selected(context: Context, vllm: str | None, recipe: str | None) -> Selection:

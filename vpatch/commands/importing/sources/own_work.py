@@ -22,17 +22,20 @@ _OTHER_SOURCES = {
 }
 
 
-def why_not_own(request: ImportRequest, changes: Iterable[SourceChange]) -> str | None:
+def why_not_own(
+    request: ImportRequest, changes: Iterable[SourceChange], begun: str | None = None
+) -> str | None:
     """Return why a source may be somebody else's work; None where it is the user's own.
 
     Own is a diff that no repository has, and a changed checkout that vpatch made. Neither may name
-    another author than git's user. What vpatch itself committed are patches of anybody.
+    another author than git's user. What vpatch itself committed are patches of anybody; but a
+    change on top of `begun`, a commit of vpatch, has nothing of them.
     """
     if request.kind in _OTHER_SOURCES:
         return _OTHER_SOURCES[request.kind]
     source = Path(request.source)
     if request.kind == "tree":
-        authors = authors_since_base(source)
+        authors = authors_since_base(source, begun)
         if authors is None:
             return f"{source} is no checkout that vpatch made"
     else:

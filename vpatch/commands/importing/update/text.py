@@ -6,6 +6,7 @@ import shlex
 from typing import TYPE_CHECKING
 
 from vpatch.commands.edit.refresh_text import refreshed_lines
+from vpatch.commands.importing.draft_text import lines_of_left_out
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -17,6 +18,7 @@ def updated_lines(one: UpdatedPatch) -> Iterator[str]:
     """Say what became of the patch, and what of the source is not in it."""
     change = one.imported.draft.change
     yield from refreshed_lines(one.patch, f"an import of {change.origin}")
+    yield from lines_of_left_out(one.imported.draft)
     for file in change.aside:
         yield f"  left aside  {file.path}  {file.why}"
     for doubt in change.doubts:
