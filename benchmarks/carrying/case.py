@@ -126,11 +126,10 @@ def row_of(case: Case, room: Path) -> Row:
 
 def _passes_its_test(case: Case, room: Path) -> bool:
     """Whether `vpatch test` passes: examples, and upstream's style in both releases."""
-    releases = [case.old, case.new] if case.group == "library" else [case.old]
     with Context(folder=room, trust_everything=True) as context:
         patch = context.library.patch(case.patch)
         failing = [f"{e.name}: {e.failures}" for e in run_examples(patch) if e.failures]
-        styles = list(judge_style(context, [patch], releases))
+        styles = list(judge_style(context, [patch], [case.old, case.new]))
     failing += [f"{one.release}: {hook.id} {hook.output}" for one in styles for hook in one.failed]
     for failure in failing:
         print(f"{case.patch}: {failure}", file=sys.stderr)

@@ -12,7 +12,10 @@ from packaging.version import Version
 from ruamel.yaml import YAML
 
 from carrying.case import LIBRARY, Case, decision_on, made_by
+from vpatch.library.loading import load_patch
 from vpatch.planning.state import State
+from vpatch.trust.decision import EVERYTHING
+from vpatch.workspace.examples import run_examples
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -51,7 +54,10 @@ def _names(place: Path) -> list[str]:
 
 
 def take_away(folder: Path, names: set[str], new: str) -> None:
-    """Take variants out of the patch in a folder, and examples of `new` and of later releases."""
+    """Take variants out of the patch in a folder, and the examples that came with them.
+
+    Those are of `new` and of later releases by their names. Others fail without the variants.
+    """
     yaml = YAML()
     yaml.width = 4096
     path = folder / "patch.yaml"
@@ -63,3 +69,7 @@ def take_away(folder: Path, names: set[str], new: str) -> None:
         release = example.name.rpartition("-")[2]
         if release[:1].isdigit() and Version(release).release[:2] >= Version(new).release[:2]:
             shutil.rmtree(example)
+    patch = load_patch(folder, EVERYTHING)
+    for one in run_examples(patch):
+        if one.failures:
+            shutil.rmtree(folder / "examples" / one.name)

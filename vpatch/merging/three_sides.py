@@ -8,6 +8,7 @@ from difflib import SequenceMatcher
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
+from vpatch.codemods.line_length import laid_out
 from vpatch.git.merge import SideLabels, merge_file
 from vpatch.merging.clear_conflicts import with_clear_conflicts
 from vpatch.merging.markers import MARKERS, ConflictPlace, conflict_places
@@ -84,7 +85,8 @@ class ThreeSides:
         open_files = {place.path for place in places}
         for path in sorted(files.keys() - open_files):
             if is_python(path):
-                files[path] = names.settled(self._origins.get(path, path), path, files[path])
+                text = names.settled(self._origins.get(path, path), path, files[path])
+                files[path] = laid_out(self.ours.pristine(path) or b"", text)
         known = {old: new for new, old in self._origins.items() if old != new} | self._names
         known |= names.renamed
         return LaidPatch(files, tuple(places), tuple(self._aside), tuple(names.notes), known)

@@ -101,6 +101,7 @@ def test_an_example_of_the_new_release_is_not_written_anew(both):
     (tree(both) / ENGINE).write_text(START.replace("fast", "slow"))
     run = both.run("refresh", "both", code=1)
     assert "example needed-new does not hold: the new variant makes other code" in run.out
+    assert "vpatch test both shows; it did not hold before, either" in run.out
     assert (example / "after" / ENGINE).read_text() == after
 
 
@@ -203,6 +204,21 @@ def test_what_three_sides_can_do_leaves_nothing_to_solve(both):
     both.run("refresh", "both")
     assert applied(both, NEW)[ENGINE] == newer.replace("fast", "slow")
     assert applied(both, VERSION)[ENGINE] == THREE.replace("fast", "slow")
+
+
+def test_a_line_that_gets_too_long_is_broken(both):
+    """Upstream's ruff asks for that."""
+    head, tail = BOTH.split("  # The mode of the engine.")
+    rest = tail[tail.index("  - find: self.proj") :]
+    longer = FOUND_BY_THREE.replace('"slow"', '"slowest"')
+    (both.patches / "both" / "patch.yaml").write_text(head + longer + rest)
+    released(both, THREE, version=VERSION)
+    name = "m" * 45
+    newer = THREE.replace("mode=", f"{name}=1, mode=")
+    released(both, newer.replace("    third", "    check(config)\n    third"))
+    edit(both)
+    call = f'    first = launch(\n        config, {name}=1, mode="slowest"\n    )\n'
+    assert call in (tree(both) / ENGINE).read_text()
 
 
 def test_a_variant_that_would_change_another_release_gets_a_condition(both):
@@ -427,3 +443,36 @@ def test_what_may_be_wrong_is_named(in_class):
     assert f"look at  {ENGINE}: the change names LIMIT, which is not there any more" in run.out
     document = edit(in_class, "--checkout", "other", "--json").json
     assert len(document["carried"]["doubts"]) == 2
+
+
+def looked_at(project):
+    document = edit(project, "--checkout", "other", "--json").json
+    return document["carried"]["doubts"]
+
+
+MORE = {"vllm/more.py": b"def again(config):\n    return launch(config, mode='fast')\n"}
+
+
+@pytest.mark.parametrize(("before", "number"), [({}, 1), (MORE, 0)])
+def test_a_place_that_upstream_adds_is_named(both, before, number):
+    """It looks as all that the patch changes. Where the patch left one as it was, it may stay."""
+    text = yaml(both).replace("    rewrite: launch", f"    files: {ENGINE}\n    rewrite: launch")
+    (both.patches / "both" / "patch.yaml").write_text(text)
+    both.index.add(VERSION, archive(VERSION, before))
+    both.index.add(NEW, archive(NEW, {**MORE, ENGINE: DIFFERS.encode()}))
+    note = (
+        'vllm/more.py:2: `launch($config, mode="fast")` stays as it is in again; on vllm 0.50.0, '
+        "the patch changes each such place of the package"
+    )
+    assert looked_at(both) == [note] * number
+
+
+@pytest.mark.parametrize(("again", "number"), [("check(size)", 1), ("check(size, 1)", 0)])
+def test_a_class_into_which_nothing_is_inserted_is_named(in_class, again, number):
+    """The code did not go to that class: its own class does not name the other one."""
+    own = SERVER.replace("        check(size)", "        size += 1\n        check(size, 1)")
+    other = SERVER[SERVER.index("class") : SERVER.index("\n\n\nServer()")]
+    other = other.replace("Server", "Other").replace("check(size)", again)
+    released(in_class, f"{own}\n\n{other}\n")
+    notes = [one for one in looked_at(in_class) if "`check(size)` stays as it is" in one]
+    assert len(notes) == number

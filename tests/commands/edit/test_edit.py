@@ -263,7 +263,7 @@ def test_an_example_that_does_not_hold_is_written_anew(both):
             place.write_bytes((tree(both) / path).read_bytes() if side == "after" else FILES[path])
     change(both, ENGINE, 'mode="slow"', 'mode="slower"')
     run = both.run("refresh")
-    assert f"example needed-{VERSION}: its code after the patch is written anew" in run.out
+    assert f"example needed-{VERSION}: its code after the patch is written anew\n" in run.out
     assert 'mode="slower"' in (example / "after" / ENGINE).read_text()
     assert "holds" in both.run("test", "both", code=None).out or both.run("test", "both")
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
@@ -14,14 +15,15 @@ if TYPE_CHECKING:
     from vpatch.commands.bump.changed_code import ChangedCode
     from vpatch.planning.view import View
 
+_NAME = re.compile(r"(?<!def )\b\w+")
 _FUNCTION = (ast.FunctionDef, ast.AsyncFunctionDef)
 
 
 def split_off(changed: Iterable[ChangedCode], old: View, new: View) -> dict[str, str]:
     """Return where the edited part of a definition went that upstream split, by qualified names.
 
-    Exactly one function is new in the file and has the lines that the patch edits, and the
-    definition itself lost some of them.
+    Exactly one function is new in the file and has the lines that the patch edits. The definition
+    itself lost some of them, and names that function.
     """
     successors: dict[str, str] = {}
     for one in changed:
@@ -36,8 +38,9 @@ def split_off(changed: Iterable[ChangedCode], old: View, new: View) -> dict[str,
             o for o in new.outline(path) if o.name not in known and isinstance(o.node, _FUNCTION)
         ]
         places = [place_of(path, text, o) for o in fresh]
+        names = set(_NAME.findall("\n".join(one.after.lines)))
         heirs = [p.name for p in places if len(lines & _strip(p.lines)) >= enough]
-        if len(heirs) == 1:
+        if len(heirs) == 1 and heirs[0].rpartition(".")[2] in names:
             successors[one.before.name] = heirs[0]
     return successors
 

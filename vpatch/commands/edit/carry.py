@@ -17,6 +17,7 @@ from vpatch.commands.edit.declaration.patch_text import Location, edits_at, read
 from vpatch.commands.edit.doubts import doubts_of, predicates_in_new_names
 from vpatch.commands.edit.series import Series, planned_series, required_series
 from vpatch.commands.edit.workbench import Workbench
+from vpatch.deriving.further_places import FurtherPlaces
 from vpatch.errors import UsageError
 from vpatch.git.merge import SideLabels
 from vpatch.library.patch import DECLARATION
@@ -143,6 +144,7 @@ def _carried(context: Context, old: Series, new: Series, room: Path) -> CarriedP
     nothing = LaidPatch({}, (), ())
     bare = CarriedPatch(release, variant, len(edits), both.failing, None, start, nothing, diff)
     ways: list[CarriedPatch] = []
+    further = views.further(edits, {path: one.after for path, one in changes}, release)
     proposal = _proposal(context, old, new)
     if proposal is not None:
         start = _proposed_edits(proposal.text, location)
@@ -152,20 +154,24 @@ def _carried(context: Context, old: Series, new: Series, room: Path) -> CarriedP
             notes = names.faults(view.files)
             laid = LaidPatch(dict(view.files), (), (), notes, proposal.names)
             proposed = replace(bare, proposal=proposal.said, start=start, laid=laid)
-            ways.append(_with_doubts(proposed, old, new, views.new))
+            ways.append(_with_doubts(proposed, old, new, further))
     if not ways or ways[0].laid.doubts:
         labels = SideLabels(new.tree.pin.label, f"vllm {release}", f"{patch.id} on {release}")
         # An edit that finds its places may do more than three sides can. Where it leaves more to
         # solve, three sides do without it.
         for base, ours in ((both.old, both.new), (views.old, views.new)):
             laid = ThreeSides(base, theirs, ours, labels).lay()
-            ways.append(_with_doubts(replace(bare, laid=laid), old, new, views.new))
+            ways.append(_with_doubts(replace(bare, laid=laid), old, new, further))
     return min(ways, key=lambda one: (one.laid.open_parts, len(one.laid.doubts)))
 
 
-def _with_doubts(one: CarriedPatch, old: Series, new: Series, below: View) -> CarriedPatch:
+def _with_doubts(
+    one: CarriedPatch, old: Series, new: Series, further: FurtherPlaces
+) -> CarriedPatch:
+    below = further.new
     predicates = predicates_in_new_names(new.patch, below, one.laid, one.laid.names)
     doubts = [*one.laid.doubts, *doubts_of(old, new, below, one.laid, predicates)]
+    doubts += further.notes(one.laid.files, one.laid.names)
     laid = replace(one.laid, doubts=tuple(dict.fromkeys(doubts)))
     return replace(one, laid=laid, predicates=predicates)
 
@@ -196,6 +202,13 @@ class _Views:
                 return None
             view = stepped
         return view
+
+    def further(
+        self, edits: Sequence[Declared], changes: Mapping[str, bytes], release: str
+    ) -> FurtherPlaces:
+        """What the places of the edits have in common in the old release."""
+        bound = [part for parts in self.bench.bound(edits, self.beside) for part in parts]
+        return FurtherPlaces.of(self.old, changes, bound, self.new, f"vllm {release}")
 
     def of_both(self, edits: Sequence[Declared]) -> _InBoth:
         old, new, failing = self.old, self.new, []

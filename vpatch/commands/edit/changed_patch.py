@@ -124,22 +124,34 @@ def _used(patch: Patch) -> set[str]:
     return {path.name for variant in patch.variants for e in variant.edits for path in e.uses}
 
 
-def with_examples(candidate: ChangedPatch, *, carried: bool = False) -> ChangedPatch:
+def with_examples(
+    candidate: ChangedPatch, original: Patch, *, carried: bool = False
+) -> ChangedPatch:
     """Keep the examples that hold, and write anew what follows from the code before.
 
-    An example that the patch is not about any more stays, and the result says so. So does one of a
-    new variant of a patch that was `carried` over: somebody wrote down what is right there.
+    An example that the patch is not about any more stays, and the result says so, and whether it
+    held with the `original` patch. So does one of a new variant of a patch that was `carried` over:
+    somebody wrote down what is right there.
     """
     patch = candidate.patch
     if not (patch.folder / "examples").is_dir():
         return candidate
     try:
-        failing = [one.name for one in run_examples(patch) if one.failures]
+        failing = _failing(patch)
+        earlier = _failing(original) if failing else []
     except VpatchError as error:
         return replace(candidate, examples=(error.what,))
     folder = patch.folder / "examples"
-    notes = tuple(_write_again(patch, folder / name, carried=carried) for name in failing)
+    notes = tuple(
+        _write_again(patch, folder / name, carried=carried)
+        + ("; it did not hold before, either" if name in earlier else "")
+        for name in failing
+    )
     return replace(candidate, examples=notes)
+
+
+def _failing(patch: Patch) -> list[str]:
+    return [one.name for one in run_examples(patch) if one.failures]
 
 
 def _write_again(patch: Patch, folder: Path, *, carried: bool) -> str:

@@ -52,7 +52,7 @@ class PatchReplacement:
 
         `carried` says that these are of another release.
         """
-        candidate = with_examples(candidate, carried=carried)
+        candidate = with_examples(candidate, self.patch, carried=carried)
         tree = self.series.tree
         patches = [*self.series.earlier, candidate.patch, *self.series.later]
         old = required_series(self.context, self.patch)

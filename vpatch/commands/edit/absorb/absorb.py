@@ -189,7 +189,7 @@ class _Absorption:
         self._absorbed[name] = list(hunks)
         if candidate is None:
             return unchanged(patch, self.tree, len(begun))
-        candidate = with_examples(candidate)
+        candidate = with_examples(candidate, patch)
         self.patches[name] = candidate.patch
         return result_of(patch, candidate, begun, self.tree)
 
