@@ -265,7 +265,17 @@ def test_an_example_that_does_not_hold_is_written_anew(both):
     run = both.run("refresh")
     assert f"example needed-{VERSION}: its code after the patch is written anew\n" in run.out
     assert 'mode="slower"' in (example / "after" / ENGINE).read_text()
-    assert "holds" in both.run("test", "both", code=None).out or both.run("test", "both")
+    both.run("test", "both")
+
+
+def test_an_example_that_cannot_be_read_needs_a_person(both):
+    example = both.patches / "both" / "examples" / f"needed-{VERSION}"
+    (example / "after").mkdir(parents=True)
+    change(both, ENGINE, 'mode="slow"', 'mode="slower"')
+    run = both.run("refresh", "--json", code=1)
+    assert not run.json["examples_hold"]
+    (note,) = run.json["examples"]
+    assert "before" in note
 
 
 def test_a_later_patch_that_does_not_fit_any_more_is_shown(project):

@@ -36,6 +36,14 @@ _PREDICATES = (("effect",), ("effect", "concerns"))
 
 
 @dataclass(frozen=True)
+class ExampleNote:
+    """What became of an example that did not hold as it was, and whether it `holds` now."""
+
+    text: str
+    holds: bool
+
+
+@dataclass(frozen=True)
 class ChangedPatch:
     """A changed patch in the staging folder. `text` is its patch.yaml, `removed` are files."""
 
@@ -43,7 +51,7 @@ class ChangedPatch:
     text: str
     folded: FoldedEdits
     removed: tuple[str, ...]
-    examples: tuple[str, ...] = field(default=())
+    examples: tuple[ExampleNote, ...] = field(default=())
 
 
 @dataclass(frozen=True)
@@ -140,30 +148,36 @@ def with_examples(
         failing = _failing(patch)
         earlier = _failing(original) if failing else []
     except VpatchError as error:
-        return replace(candidate, examples=(error.what,))
+        return replace(candidate, examples=(ExampleNote(error.what, holds=False),))
     folder = patch.folder / "examples"
-    notes = tuple(
-        _write_again(patch, folder / name, carried=carried)
-        + ("; it did not hold before, either" if name in earlier else "")
-        for name in failing
+    notes = [_write_again(patch, folder / name, carried=carried) for name in failing]
+    return replace(
+        candidate,
+        examples=tuple(
+            replace(note, text=f"{note.text}; it did not hold before, either")
+            if name in earlier
+            else note
+            for name, note in zip(failing, notes, strict=True)
+        ),
     )
-    return replace(candidate, examples=notes)
 
 
 def _failing(patch: Patch) -> list[str]:
     return [one.name for one in run_examples(patch) if one.failures]
 
 
-def _write_again(patch: Patch, folder: Path, *, carried: bool) -> str:
+def _write_again(patch: Patch, folder: Path, *, carried: bool) -> ExampleNote:
     from vpatch.workspace.examples import example_decisions  # noqa: PLC0415
 
     decision = next(d for name, d in example_decisions(patch) if name == folder.name)
     if decision.state is not State.NEEDED or not folder.name.startswith(State.NEEDED):
-        return f"example {folder.name} does not hold: the patch is {decision.state} there"
+        what = f"example {folder.name} does not hold: the patch is {decision.state} there"
+        return ExampleNote(what, holds=False)
     if carried:
-        return (
+        return ExampleNote(
             f"example {folder.name} does not hold: the new variant makes other code of it, which "
-            f"vpatch test {patch.id} shows"
+            f"vpatch test {patch.id} shows",
+            holds=False,
         )
     after = folder / "after"
     remove(after)
@@ -171,7 +185,8 @@ def _write_again(patch: Patch, folder: Path, *, carried: bool) -> str:
     for path, change in decision.changes.items():
         (after / path).parent.mkdir(parents=True, exist_ok=True)
         (after / path).write_bytes(change.after)
-    return f"example {folder.name}: its code after the patch is written anew"
+    text = f"example {folder.name}: its code after the patch is written anew"
+    return ExampleNote(text, holds=True)
 
 
 def beside_of(folder: Path) -> dict[str, bytes]:

@@ -97,7 +97,9 @@ class AbsorbedPatchOutput(OutputModel):
     by_text: list[str]
     """Sentences for people: places that go by text, and why."""
     examples: list[str]
-    """Sentences for people: examples that do not hold as they were."""
+    """Sentences for people: examples that did not hold as they were."""
+    examples_hold: bool
+    """Whether these hold now."""
     releases: list[StateChangeOutput]
     """The patch, on other releases."""
 
@@ -124,7 +126,9 @@ class RefreshedPatchOutput(OutputModel):
     by_text: list[str]
     """Sentences for people: places that go by text, and why."""
     examples: list[str]
-    """Sentences for people: examples that do not hold as they were."""
+    """Sentences for people: examples that did not hold as they were."""
+    examples_hold: bool
+    """Whether these hold now."""
     series: list[StateChangeOutput]
     """The patches of the series, on the release."""
     releases: list[StateChangeOutput]

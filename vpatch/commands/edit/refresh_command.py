@@ -120,7 +120,14 @@ def _into(
         )
 
         none = dict.fromkeys(["by_text", "examples", "releases", "absorbed", "remaining"], ())
-        counts = {"written": False, "variant": None, "diff": "", "same": 0, "total": 0}
+        counts = {
+            "examples_hold": True,
+            "written": False,
+            "variant": None,
+            "diff": "",
+            "same": 0,
+            "total": 0,
+        }
         shown = {
             **{name: vars(new)[name] for name in ("folder", "version", "checkout", "kept_for")},
             "id": new.edited,
@@ -158,6 +165,7 @@ def _series_output(series: AbsorbedSeries) -> RefreshOutput:
         "total": sum(one.total for one in results),
         "by_text": [reason for one in results for reason in one.by_text],
         "examples": [note for one in results for note in one.examples],
+        "examples_hold": all(one.examples_hold for one in results),
         "series": series.series,
         "releases": [state for one in results for state in one.releases],
         "checkout": series.checkout,

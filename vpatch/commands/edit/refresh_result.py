@@ -33,7 +33,8 @@ class RefreshedPatch:
         diff: the lines of the differences of its files, in bytes.
         same: how many of its edits stay word for word, of `total` before.
         by_text: places that go by text, with the reasons.
-        examples: what became of examples that do not hold as they were.
+        examples: what became of examples that did not hold as they were.
+        examples_hold: whether these hold now.
         series: the states of the series' patches on the release.
         releases: the states of the patch on other releases.
         checkout: the folder of the edit, where it stays; `kept_for` says why.
@@ -49,6 +50,7 @@ class RefreshedPatch:
     total: int
     by_text: tuple[str, ...]
     examples: tuple[str, ...]
+    examples_hold: bool
     series: tuple[StateChange, ...]
     releases: tuple[StateChange, ...]
     checkout: Path | None
@@ -63,5 +65,4 @@ class RefreshedPatch:
     def needs_a_person(self) -> bool:
         """Whether something stops now, or is not in the patch."""
         worse = any(one.is_worse for one in (*self.series, *self.releases))
-        broken = any("does not hold" in note for note in self.examples)
-        return worse or broken or bool(self.kept_for)
+        return worse or not self.examples_hold or bool(self.kept_for)
