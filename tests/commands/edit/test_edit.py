@@ -288,6 +288,7 @@ def test_a_later_patch_that_does_not_fit_any_more_is_shown(project):
     change(project, LLAMA, 'prefix=f"{prefix}.proj"', "name=prefix", "name-proj")
     run = project.run("refresh", "name-proj", code=1)
     assert "tail: needed -> conflict" in run.out
+    assert f"a person must look: tail stops an apply on {VERSION}\n" in run.out
     assert "name=prefix" in yaml(project, "name-proj") or "name: prefix" in yaml(
         project, "name-proj"
     )

@@ -10,6 +10,8 @@ if TYPE_CHECKING:
 
     from vpatch.commands.edit.states import StateChange
 
+_SHOWN = 3
+
 
 @dataclass(frozen=True)
 class RefreshRequest:
@@ -62,7 +64,19 @@ class RefreshedPatch:
         return b"".join(self.diff).decode(errors="replace")
 
     @property
+    def open_points(self) -> list[str]:
+        """What needs a person, as sentences without an end."""
+        worse = [one for one in (*self.series, *self.releases) if one.is_worse]
+        points = [f"{one.patch} stops an apply on {one.version}" for one in worse[:_SHOWN]]
+        if worse[_SHOWN:]:
+            points.append(f"and on {len(worse) - _SHOWN} more")
+        if not self.examples_hold:
+            points.append("an example does not hold")
+        if self.kept_for:
+            points.append("the work tree has what is in no patch")
+        return points
+
+    @property
     def needs_a_person(self) -> bool:
         """Whether something stops now, or is not in the patch."""
-        worse = any(one.is_worse for one in (*self.series, *self.releases))
-        return worse or not self.examples_hold or bool(self.kept_for)
+        return bool(self.open_points)

@@ -46,6 +46,8 @@ def refreshed_lines(result: RefreshedPatch, source: str) -> Iterator[str]:
     yield from (f"  not in the patch  {reason}" for reason in result.kept_for)
     if result.checkout is not None:
         yield f"{result.checkout} stays; vpatch edit --abort {result.id} removes it"
+    if result.needs_a_person:
+        yield f"a person must look: {'; '.join(result.open_points)}"
 
 
 def absorbed_lines(series: AbsorbedSeries) -> Iterator[str]:
@@ -80,9 +82,8 @@ def new_patch_lines(new: SeparatePatch) -> Iterator[str]:
     yield from _differing(place.series)
     yield from (f"  not in the patch  {reason}" for reason in new.kept_for)
     if new.checkout is not None:
-        yield f"{new.checkout} stays; vpatch edit --abort {new.edited or ''} removes it".replace(
-            "  ", " "
-        )
+        abort = "vpatch edit --abort" if new.edited is None else f"vpatch edit --abort {new.edited}"
+        yield f"{new.checkout} stays; {abort} removes it"
     if place.recipe is not None:
         yield f"next: add {one.id}{where} in {place.recipe}"
 
