@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import ast
+import builtins
 from contextlib import suppress
 from dataclasses import dataclass
 from difflib import SequenceMatcher
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import libcst as cst
@@ -32,6 +34,7 @@ if TYPE_CHECKING:
 # A pattern whose names more files have is not looked for in the whole package.
 _MOST_FILES = 20
 _SHOWN = 3
+_BUILTINS = frozenset(dir(builtins))
 _LENGTH = 60
 _AROUND = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 _DEFINITION = (cst.FunctionDef, cst.ClassDef)
@@ -139,8 +142,11 @@ class FurtherPlaces:
         """
         lines = {path: _changed_lines(old.read(path), text) for path, text in changes.items()}
         signs = [sign for edit in edits if (sign := _sign_of(edit)) is not None]
-        signs += _calls_changed(old, changes, lines)
-        common = (_common(sign, old, lines) for sign in signs)
+        calls = _calls_changed(old, changes, lines)
+        unique: dict[tuple[str, bool], _Sign] = {}
+        for one in (*signs, *calls):
+            unique.setdefault((one.pattern.source, one.inserts), one)
+        common = [_common(sign, old, lines) for sign in unique.values()]
         return cls([one for one in common if one is not None], new, release)
 
     def notes(self, files: Mapping[str, bytes], names: Mapping[str, str]) -> Iterator[str]:
@@ -209,7 +215,8 @@ def _calls_changed(
         with suppress(SyntaxError, ValueError):
             after = {ast.unparse(one) for one in _calls_of(text)}
             calls = [one for one in _calls_of(before) if one.lineno in lines[path]]
-            for name in sorted({ast.unparse(c.func) for c in calls if ast.unparse(c) not in after}):
+            names = {ast.unparse(one.func) for one in calls if ast.unparse(one) not in after}
+            for name in sorted(names - _BUILTINS):
                 with suppress(PatternError):
                     yield _Sign(parse_pattern(f"{name}(...)"), {})
 
@@ -222,13 +229,15 @@ def _sign_of(edit: BoundEdit) -> _Sign | None:
     sought = codemod.sought
     if sought is None or not sought.names:
         return None
+    node = sought.node
+    parts = node.body if isinstance(node, cst.SimpleStatementLine) else [node]
+    if isinstance(parts[0], _IMPORT):
+        return None
     inserts = isinstance(codemod, Insert)
-    # An insert beside a definition or an import is not about it.
-    if isinstance(codemod, Insert) and codemod.position in {"before", "after"}:
-        node = sought.node
-        parts = node.body if isinstance(node, cst.SimpleStatementLine) else [node]
-        if isinstance(parts[0], (*_DEFINITION, *_IMPORT)):
-            return None
+    # An insert beside a definition is not about it.
+    beside = isinstance(codemod, Insert) and codemod.position in {"before", "after"}
+    if beside and isinstance(node, _DEFINITION):
+        return None
     return _Sign(sought, edit.where, inserts)
 
 
@@ -259,6 +268,7 @@ def _changed_lines(before: bytes | None, after: bytes) -> set[int]:
     return lines
 
 
+@lru_cache(maxsize=8)
 def _positions(module: cst.Module) -> dict[cst.CSTNode, tuple[int, int]]:
     """The first and the last line of each node."""
     wrapper = MetadataWrapper(module, unsafe_skip_copy=True)

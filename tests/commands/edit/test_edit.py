@@ -449,3 +449,31 @@ def test_a_kill_leaves_the_old_or_the_new(both):
     seen = killed(both, "refresh", "both")
     assert seen["old"] > 0
     assert seen["new"] > 0
+
+
+GENERAL = """\
+  - find: $target = Linear(4, 4)
+    rewrite: $target = Linear(4, 16)
+"""
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "edits"),
+    [
+        ("(4, 16)", "(4, 16, old=self.proj)", GENERAL.replace("16)", "16, old=$target)")),
+        (
+            "        self.proj",
+            "        print(self.proj)\n        self.proj",
+            f"{GENERAL}  - insert: print($target)\n    before: $target = Linear(4, 16)\n",
+        ),
+    ],
+)
+def test_what_is_new_has_the_metavariables_of_the_patch(empty, old, new, edits):
+    folder = empty.patches / "general"
+    folder.mkdir(parents=True)
+    text = COMMENTED.partition("  # The mode")[0].replace("id: both", "id: general")
+    (folder / "patch.yaml").write_text(f"{text}{GENERAL}remove-when: never\n")
+    opened(empty, "general")
+    change(empty, LLAMA, old, new, "general")
+    empty.run("refresh", "general")
+    assert f"edits:\n{edits}" in yaml(empty, "general")

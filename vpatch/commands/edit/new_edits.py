@@ -13,6 +13,7 @@ from vpatch.commands.edit.tweaks import Tweak, tweaks
 from vpatch.commands.edit.workbench import Outcome, Workbench
 from vpatch.commands.importing.assembly import AssembledPatch, assemble
 from vpatch.deriving.derive import derive
+from vpatch.deriving.metavariables import in_variables
 from vpatch.source.memory import ChangedTree
 
 if TYPE_CHECKING:
@@ -55,13 +56,38 @@ def foldings(
     # What is done already on this tree may be to do on another one.
     bench.done = frozenset() if isinstance(outcome, int) else outcome.idle
     start = FoldedEdits(tuple(own), files, before=tuple(edits))
+    for one in _folded(bench, start, edits):
+        if isinstance(outcome, Outcome):
+            general = _in_variables(bench, one, outcome)
+            if general != one:
+                yield general
+        yield one
+
+
+def _folded(
+    bench: Workbench, start: FoldedEdits, edits: Sequence[Declared]
+) -> Iterator[FoldedEdits]:
     tweaked = _tweaked(bench, start)
     for one in (tweaked, start):
         yield from _completed(bench, one)
         if one.edits == start.edits and one.files == start.files:
             break
-    nothing = FoldedEdits((), files, before=tuple(edits))
-    yield from _derived(bench, nothing, edits)
+    yield from _derived(bench, replace(start, edits=()), edits)
+
+
+def _in_variables(bench: Workbench, one: FoldedEdits, begun: Outcome) -> FoldedEdits:
+    """The edits with metavariables in place of the code that these match where it was `begun`."""
+    edits = list(one.edits)
+    for number, edit in enumerate(one.edits):
+        if edit.declared in one.before:
+            continue
+        for declared in in_variables(edit.declared, edit.origin, one.before, begun.bound):
+            tried = [*edits[:number], replace(edit, declared=declared), *edits[number + 1 :]]
+            after = bench.run(_declared(tried), one.files)
+            if isinstance(after, Outcome) and not bench.differing(after.view):
+                edits = tried
+                break
+    return replace(one, edits=tuple(edits))
 
 
 def _declared(edits: Sequence[ListedEdit]) -> list[Declared]:

@@ -34,11 +34,13 @@ _TOKEN = re.compile(r"\w+|[ \t]+|\n|[^\w\s]")
 class Outcome:
     """What edits make of the tree: the view after each of them.
 
-    `idle` are the numbers of those that had nothing to do.
+    `idle` are the numbers of those that had nothing to do. `bound` is the code for metavariables
+    that is the same at all places of an edit.
     """
 
     views: tuple[View, ...]
     idle: frozenset[int]
+    bound: tuple[dict[str, str], ...]
 
     @property
     def view(self) -> View:
@@ -76,12 +78,13 @@ class Workbench:
     def run(self, edits: Sequence[Declared], files: Mapping[str, bytes]) -> Outcome | int:
         """Run edits one after the other; where one does not fit, return its number."""
         view, views, idle = self.below, [self.below], set()
+        codes: list[dict[str, str]] = []
         try:
             bound = self.bound(edits, files)
         except (VpatchError, ValidationError):
             return self._wrong_one(edits, files)
         for number, parts in enumerate(bound):
-            todo = False
+            todo, sites = False, []
             for part in parts:
                 try:
                     result = run_edit(part, view)
@@ -90,11 +93,13 @@ class Workbench:
                 if result.mismatch is not None:
                     return number
                 todo |= result.todo
+                sites += [(site.bindings or {}).items() for site in result.sites]
                 view = result.view
             views.append(view)
+            codes.append(dict(set.intersection(*map(set, sites)) if sites else ()))
             if not todo:
                 idle.add(number)
-        return Outcome(tuple(views), frozenset(idle))
+        return Outcome(tuple(views), frozenset(idle), tuple(codes))
 
     def step(self, edit: Declared, files: Mapping[str, bytes], view: View) -> View | str:
         """The view after one edit; or why it does not find its places there."""
