@@ -25,10 +25,16 @@ EDITS = {
     "rewrite-to-other": {"find": "old($x)", "rewrite": "new($x)"},
     "rewrite-within": {"find": "old($x)", "rewrite": "new($x)", "within": "A.*"},
     "rewrite-within-function": {"find": "old($x)", "rewrite": "new($x)", "within": "f"},
+    "rewrite-within-method": {"find": "old($x)", "rewrite": "new($x)", "within": "A.f"},
     "rewrite-statement": {"find": "VALUE = 1", "rewrite": "VALUE = 2"},
     "rewrite-to-block": {"find": "target($x)", "rewrite": "if a:\n    target($x)"},
     "rewrite-block": {"find": "if target(a): ...", "rewrite": "if new(a): ..."},
     "rewrite-from-block": {"find": "if $x:\n    pass", "rewrite": "old($x)"},
+    "rewrite-block-within": {
+        "find": "for i in $x: ...",
+        "rewrite": "for i in new($x): ...",
+        "within": "A.m",
+    },
     "rewrite-def": {"find": "def target(...): ...", "rewrite": "def target(..., new=1): ..."},
     "rewrite-class": {"find": "class Target(Base): ...", "rewrite": "class Target(New): ..."},
     "rewrite-without-decorator": {
@@ -51,6 +57,11 @@ EDITS = {
         "find": "z = $x\nreturn target($y)",
         "rewrite": "return target($y, $x)",
         "within": "*.f",
+    },
+    "rewrite-run-within": {
+        "find": "y = target($x)\nVALUE = 1",
+        "rewrite": "VALUE = target($x)",
+        "within": "B.f",
     },
     "rewrite-wrap": {
         "find": "y = target($x)",
@@ -80,8 +91,15 @@ EDITS = {
         "at-end-of": "class Target(...): ...",
     },
     "insert-within": {"insert": "new(a)", "after": "target(...)", "within": "A.f"},
+    "insert-def-within": {
+        "insert": "def made(a):\n    return a",
+        "after": "def f(...): ...",
+        "within": "A.f",
+    },
+    "insert-at-end-of-class": {"insert": "VALUE = 3", "at-end-of": "class Target(...): ..."},
     "add-import": {"add-import": "from pkg import added", "beside": "target(...)"},
     "add-module": {"add-import": "import added", "beside": "def target(...): ..."},
+    "add-import-for-class": {"add-import": "import added", "beside": "class A: ..."},
     "add-import-alias": {"add-import": "from os import path as here", "beside": "VALUE = $x"},
     "add-keyword": {"find": "target(...)", "add-keyword": {"k": "1"}},
     "add-keyword-where": {
@@ -110,6 +128,8 @@ PREDICATES = {
     "find-unless": {"find": "target(...)", "unless": ["target(a)", "if target(a): ..."]},
     "find-where": {"find": "$f(a)", "where": {"$f": ["old", "pkg.target"]}},
     "find-class": {"find": "class Target(...): ..."},
+    "find-class-within": {"find": "class Target(...): ...", "within": "A"},
+    "find-block": {"find": "if target(a): ..."},
     "find-def-within": {"find": "def f(...): ...", "within": "A"},
 }
 NAMES = (*EDITS, *PREDICATES)

@@ -80,8 +80,7 @@ def _spans(body: Sequence[ast.AST], rows: set[int]) -> Iterator[tuple[int, int]]
 
 def _lay_out(texts: list[str], changed: set[int], *, breaks: bool) -> list[str]:
     """The lines of one statement, or of the header of one."""
-    texts, changed = _with_own_lines(texts, changed)
-    lines = lines_of(texts)
+    texts, changed, lines = _with_own_lines(texts, changed)
     if lines is None:
         return texts
     moved = _indents(lines, changed)
@@ -99,15 +98,17 @@ def _lay_out(texts: list[str], changed: set[int], *, breaks: bool) -> list[str]:
     return written
 
 
-def _with_own_lines(texts: list[str], changed: set[int]) -> tuple[list[str], set[int]]:
+def _with_own_lines(
+    texts: list[str], changed: set[int]
+) -> tuple[list[str], set[int], list[TokenLine] | None]:
     """Put a call on lines of its own which is the only argument of a new call around it.
 
     The new one opens its brackets in the line that opens those of the call, and closes them so.
     """
+    lines = lines_of(texts)
+    if lines is None:
+        return texts, changed, None
     for row in sorted(changed):
-        lines = lines_of(texts)
-        if lines is None:
-            break
         outer, inner = [None, None, *lines[row].opened][-2:]
         if outer is None or inner is None or not inner.is_last or not inner.end == outer.end > row:
             continue
@@ -127,7 +128,7 @@ def _with_own_lines(texts: list[str], changed: set[int]) -> tuple[list[str], set
         ]
         moved = {each + (each > row) + (each >= outer.end) for each in changed}
         return _with_own_lines(texts, moved | {row, row + 1, outer.end + 1, outer.end + 2})
-    return texts, changed
+    return texts, changed, lines
 
 
 def _indents(lines: Sequence[TokenLine], changed: set[int]) -> dict[int, int]:

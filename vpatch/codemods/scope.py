@@ -48,16 +48,21 @@ class Scope:
             if piece
         )
 
+    @property
+    def name(self) -> str | None:
+        """The one definition to look within; None where that may be any, or several by a glob."""
+        return None if self.within is None or _GLOB.search(self.within) else self.within
+
     def reaches(self, scope: Sequence[str], statement: cst.CSTNode) -> bool:
         """Whether anything inside a statement of `scope` can be within."""
-        if self.within is None or _GLOB.search(self.within):
+        if self.name is None:
             return True
         here = ".".join(scope)
-        if here == self.within or here.startswith(f"{self.within}."):
+        if f"{here}.".startswith(f"{self.name}."):
             return True
         if isinstance(statement, (cst.FunctionDef, cst.ClassDef)):
             inner = f"{here}.{statement.name.value}" if here else statement.name.value
-            return f"{self.within}.".startswith(f"{inner}.")
+            return f"{self.name}.".startswith(f"{inner}.")
         return not isinstance(statement, cst.SimpleStatementLine)
 
     def admits(

@@ -116,7 +116,7 @@ def _run_on(
     """
     edited = codemod.apply(module, extents)
     lines = lines_of(module) if located and edited.sites else {}
-    statements = _Statements(module, source)
+    statements = _Statements(module, source, extents)
     sites = tuple(
         _site(path, site, statements, lines.get(site.node), text if located else None)
         for site in edited.sites
@@ -208,9 +208,10 @@ def _of_row(row: _Row, path: str, view: View) -> FileOutcome:
 class _Statements:
     """The statements of a module that define no function or class, by the nodes in them."""
 
-    def __init__(self, module: cst.Module, source: bytes) -> None:
+    def __init__(self, module: cst.Module, source: bytes, extents: Extents) -> None:
         self._module = module
         self._source = source
+        self._extents = extents
         # How often the source has a class of a name, or a text that looks like one.
         self._classes: dict[str, int] = {}
         self._by_node: dict[int, dict[int, cst.CSTNode]] = {}
@@ -233,12 +234,19 @@ class _Statements:
         if statement is None:
             return []
         prefix = ".".join(parts)
-        # code_for_node writes a statement of a class without its first line's indentation.
-        code = cst.Module([]).code_for_node(statement).strip() + "\n"
+        code = self._code_of(statement, indented=bool(parts)).strip() + "\n"
         return [
             replace(one, name=f"{prefix}.{one.name}" if prefix else one.name).key
             for one in outline(code.encode())
         ]
+
+    def _code_of(self, statement: cst.CSTNode, *, indented: bool) -> str:
+        known = self._extents.of(statement)
+        if known is not None and not indented:
+            # To write a long statement takes as long as the edit itself.
+            return known.decode(self._module.encoding)
+        # A statement of a class is written without its first line's indentation.
+        return cst.Module([]).code_for_node(statement)
 
     def _is_only(self, name: str) -> bool:
         """Whether no other class of the module has a name."""
