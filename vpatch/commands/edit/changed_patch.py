@@ -20,7 +20,7 @@ from vpatch.planning.plan import plan
 from vpatch.planning.state import State
 from vpatch.trust.decision import EVERYTHING
 from vpatch.util.directories import remove
-from vpatch.workspace.examples import run_examples
+from vpatch.workspace.examples import example_decisions, run_examples
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from vpatch.commands.edit.new_edits import FoldedEdits
     from vpatch.library.patch import Patch
     from vpatch.planning.answers import Answers
+    from vpatch.planning.state import Decision
     from vpatch.source.memory import ChangedTree
 
 # What may name code that the patch makes.
@@ -138,14 +139,12 @@ def with_examples(candidate: ChangedPatch, *, carried: bool = False) -> ChangedP
     except VpatchError as error:
         return replace(candidate, examples=(error.what,))
     folder = patch.folder / "examples"
-    notes = tuple(_write_again(patch, folder / name, carried=carried) for name in failing)
+    decisions = dict(example_decisions(patch)) if failing else {}
+    notes = tuple(_write_again(patch, folder / n, decisions[n], carried=carried) for n in failing)
     return replace(candidate, examples=notes)
 
 
-def _write_again(patch: Patch, folder: Path, *, carried: bool) -> str:
-    from vpatch.workspace.examples import example_decisions  # noqa: PLC0415
-
-    decision = next(d for name, d in example_decisions(patch) if name == folder.name)
+def _write_again(patch: Patch, folder: Path, decision: Decision, *, carried: bool) -> str:
     if decision.state is not State.NEEDED or not folder.name.startswith(State.NEEDED):
         return f"example {folder.name} does not hold: the patch is {decision.state} there"
     if carried:
