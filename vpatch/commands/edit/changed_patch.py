@@ -20,7 +20,7 @@ from vpatch.planning.plan import plan
 from vpatch.planning.state import State
 from vpatch.trust.decision import EVERYTHING
 from vpatch.util.directories import remove
-from vpatch.workspace.examples import run_examples
+from vpatch.workspace.examples import example_decisions, run_examples
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from vpatch.commands.edit.new_edits import FoldedEdits
     from vpatch.library.patch import Patch
     from vpatch.planning.answers import Answers
+    from vpatch.planning.state import Decision
     from vpatch.source.memory import ChangedTree
 
 # What may name code that the patch makes.
@@ -150,26 +151,21 @@ def with_examples(
     except VpatchError as error:
         return replace(candidate, examples=(ExampleNote(error.what, holds=False),))
     folder = patch.folder / "examples"
-    notes = [_write_again(patch, folder / name, carried=carried) for name in failing]
-    return replace(
-        candidate,
-        examples=tuple(
-            replace(note, text=f"{note.text}; it did not hold before, either")
-            if name in earlier
-            else note
-            for name, note in zip(failing, notes, strict=True)
-        ),
-    )
+    decisions = dict(example_decisions(patch)) if failing else {}
+    notes: list[ExampleNote] = []
+    for name in failing:
+        note = _write_again(patch, folder / name, decisions[name], carried=carried)
+        if name in earlier:
+            note = replace(note, text=f"{note.text}; it did not hold before, either")
+        notes.append(note)
+    return replace(candidate, examples=tuple(notes))
 
 
 def _failing(patch: Patch) -> list[str]:
     return [one.name for one in run_examples(patch) if one.failures]
 
 
-def _write_again(patch: Patch, folder: Path, *, carried: bool) -> ExampleNote:
-    from vpatch.workspace.examples import example_decisions  # noqa: PLC0415
-
-    decision = next(d for name, d in example_decisions(patch) if name == folder.name)
+def _write_again(patch: Patch, folder: Path, decision: Decision, *, carried: bool) -> ExampleNote:
     if decision.state is not State.NEEDED or not folder.name.startswith(State.NEEDED):
         what = f"example {folder.name} does not hold: the patch is {decision.state} there"
         return ExampleNote(what, holds=False)
