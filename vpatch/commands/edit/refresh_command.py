@@ -9,6 +9,7 @@ import click
 
 from vpatch.commands.edit.absorb.absorb import absorb
 from vpatch.commands.edit.absorb.record import read_series_record
+from vpatch.commands.edit.checks import refuse_own_work
 from vpatch.commands.edit.record import find_edit
 from vpatch.commands.edit.refresh import refresh_patch
 from vpatch.commands.edit.refresh_result import RefreshRequest
@@ -69,6 +70,7 @@ def command(
     """
     request = RefreshRequest(patch_id, checkout, releases)
     folder = find_edit(context, patch_id, checkout)
+    refuse_own_work(folder)
     if new_id is not None:
         return _into(context, folder, patch_id, new_id, releases, as_json=as_json)
     series = None if patch_id is not None else read_series_record(folder)

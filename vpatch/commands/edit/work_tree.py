@@ -13,7 +13,7 @@ from vpatch.checkout.transaction import CheckoutTransaction, WrongTargetError
 from vpatch.commands.edit.absorb.record import read_series_record
 from vpatch.commands.edit.absorb.replacement import finish
 from vpatch.commands.edit.carry import CarriedPatch, carried, may_be_carried
-from vpatch.commands.edit.checks import left_out_of
+from vpatch.commands.edit.checks import left_out_of, refuse_own_work
 from vpatch.commands.edit.declaration.patch_text import digest_of_edits
 from vpatch.commands.edit.record import (
     CARRIED_DIFF,
@@ -109,6 +109,7 @@ def abort_edit(context: Context, patch_id: str | None, checkout: Path | None) ->
         UsageError: there is none, or there are several.
     """
     folder = find_edit(context, patch_id, checkout)
+    refuse_own_work(folder)
     series = read_series_record(folder)
     if patch_id is None and series is not None:
         # A killed refresh may have written some patches. Those that somebody changed since stay.

@@ -86,7 +86,7 @@ class _Absorption:
     def run(self) -> AbsorbedSeries:
         tip = {path: one.after for path, one in overall_changes(self.decided).items()}
         try:
-            change = self._change()
+            change = self._change(tip)
         except UsageError as error:
             if error.code != "importing.nothing-left" or tip:
                 raise
@@ -124,9 +124,9 @@ class _Absorption:
             kept_for=kept_for,
         )
 
-    def _change(self) -> SourceChange:
+    def _change(self, tip: Collection[str]) -> SourceChange:
         """What the work tree has otherwise than the tree without patches."""
-        (change,) = from_checkout(self.folder, self.record.base, Stack(self.tree))
+        (change,) = from_checkout(self.folder, self.record.base, Stack(self.tree), tip)
         refuse_markers(self.folder, change)
         return change
 
