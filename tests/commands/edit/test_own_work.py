@@ -6,6 +6,10 @@ import pytest
 
 from tests.commands.edit.test_edit import change, refused, tree, yaml
 from tests.projects import ENGINE, FILES, LLAMA, NAME_PROJ, SLOW_MODE, VERSION, git, write_tree
+from vpatch.checkout import transaction
+from vpatch.commands.edit import refresh_command, replacement, work_tree
+from vpatch.util.directories import replace_dir
+from vpatch.util.filelock import try_lock
 
 BESIDE = """
 - find: A = 1
@@ -76,3 +80,28 @@ def test_a_name_with_quotes_is_one(slow):
 def test_no_new_patch_takes_back_the_one_that_is_edited(slow):
     git(tree(slow), "reset", "--quiet", "--hard")
     refused(slow, "refresh", "both", "--into", "more", code="edit.nothing-left")
+
+
+def test_a_change_made_while_the_command_runs_keeps_the_checkout(slow, monkeypatch):
+    def put(*paths):
+        (tree(slow) / ENGINE).write_text("# Mine.\n")
+        replace_dir(*paths)
+
+    monkeypatch.setattr(replacement, "replace_dir", put)
+    assert f"{ENGINE}: somebody changed it" in slow.run("refresh", "both", code=1).out
+    assert (tree(slow) / ENGINE).read_text() == "# Mine.\n"
+    assert 'mode="slower"' in yaml(slow)
+
+
+def test_two_runs_come_one_after_the_other(slow, monkeypatch):
+    def end_edit(folder, progress):
+        lock = transaction.lock_target(folder, progress)
+        assert try_lock(folder.parent / f".{folder.name}.vpatch/lock", exclusive=True) is None
+        work_tree.remove_checkout(folder)
+        return lock
+
+    monkeypatch.setattr(refresh_command, "lock_target", end_edit)
+    assert slow.run("refresh", "both", code=2).codes == ("edit.not-begun",)
+    slow.run("edit", "both", "--vllm", VERSION)
+    monkeypatch.setattr(work_tree, "lock_target", end_edit)
+    assert slow.run("edit", "--abort", "both", code=2).codes == ("edit.not-begun",)

@@ -19,10 +19,10 @@ from vpatch.merging.markers import marker_places
 from vpatch.util.plural import listed
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Mapping
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
     from pathlib import Path
 
-    from vpatch.changes.change import SourceChange
+    from vpatch.changes.change import FileChange, SourceChange
     from vpatch.commands.edit.declaration.patch_text import Location
     from vpatch.commands.edit.record import EditRecord
     from vpatch.library.patch import Patch
@@ -112,6 +112,14 @@ def left_out_of(change: SourceChange) -> tuple[str, ...]:
     """What of a work tree no patch can have, a sentence each."""
     ignored = (note for note in change.notes if note.startswith("git ignores"))
     return (*(f"{one.path}: {one.why}" for one in change.aside), *ignored)
+
+
+def changed_since(folder: Path, files: Iterable[FileChange]) -> Iterator[str]:
+    """Name files of a work tree that are not as they were when it was read."""
+    for file in files:
+        place = folder / file.path
+        if not place.is_file() or place.read_bytes() != file.after:
+            yield f"{file.path}: somebody changed it while the command ran"
 
 
 def refuse_markers(folder: Path, change: SourceChange) -> None:

@@ -15,7 +15,7 @@ from vpatch.commands.edit.absorb.owners import Hunk, HunkOwners, OwnedHunk, with
 from vpatch.commands.edit.absorb.replacement import finish, write_pending
 from vpatch.commands.edit.absorb.result import AbsorbedPatch, AbsorbedSeries, RemainingHunk
 from vpatch.commands.edit.changed_patch import with_examples
-from vpatch.commands.edit.checks import left_out_of, refuse_markers
+from vpatch.commands.edit.checks import changed_since, left_out_of, refuse_markers
 from vpatch.commands.edit.proven_patch import PatchSearch
 from vpatch.commands.edit.results import result_of, states_elsewhere, states_in_series, unchanged
 from vpatch.commands.edit.series import planned_series, required_series
@@ -107,6 +107,7 @@ class _Absorption:
                 replace(one, result=self._with_states(one.result, before)) for one in results
             ]
             self._write([one.result.id for one in results])
+        kept_for = (*kept_for, *changed_since(self.folder, change.files))
         stays = bool(self._remaining or kept_for)
         if not stays:
             remove_checkout(self.folder)
