@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import shutil
 import signal
 import tempfile
 
@@ -116,3 +117,16 @@ def test_an_interrupt_while_it_is_removed_leaves_nothing(temporary, monkeypatch,
     with pytest.raises(KeyboardInterrupt), folder as place:
         (place / "file").write_text("x")
     assert list(temporary.iterdir()) == []
+
+
+def test_a_folder_that_cannot_be_copied_is_an_error_of_the_machine(tmp_path):
+    (tmp_path / "from").mkdir()
+    (tmp_path / "from" / "file").touch()
+
+    def full(*_):
+        raise OSError(errno.ENOSPC, "No space left on device", "file")
+
+    with pytest.raises(shutil.Error) as caught:
+        shutil.copytree(tmp_path / "from", tmp_path / "to", copy_function=full)
+    error = os_errors.path_or_machine_error(caught.value)
+    assert (error.exit_code, error.where) == (4, str(tmp_path / "to" / "file"))

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
     from vpatch.progress import Progress
     from vpatch.source.entry import CachedTree
+    from vpatch.util.filelock import FileLock
 
 
 _IGNORES = ".gitignore"
@@ -48,6 +49,19 @@ class WrongTargetError(UsageError):
     """The target is not a checkout that vpatch made, was changed, or cannot exist."""
 
 
+def _workdir_of(target: Path) -> Path:
+    return target.parent / f".{target.name}.vpatch"
+
+
+def lock_target(target: Path, progress: Progress) -> FileLock:
+    """Wait until no other vpatch works on a checkout, and keep others from it."""
+    return wait_for_lock(
+        _workdir_of(target) / _LOCK,
+        exclusive=True,
+        on_wait=lambda: progress.note(f"waiting for another vpatch that works on {target}"),
+    )
+
+
 class CheckoutTransaction:
     """The folder `.NAME.vpatch` beside `target`, in which its next state is made.
 
@@ -62,7 +76,7 @@ class CheckoutTransaction:
         self._elsewhere = elsewhere
         self.tree = tree
         self._progress = progress
-        self._workdir = target.parent / f".{target.name}.vpatch"
+        self._workdir = _workdir_of(target)
         self._staging = self._workdir / f"{_NEW}{os.getpid()}"
         self.aside = self._workdir / _OLD
         self._stack = ExitStack()
@@ -72,15 +86,7 @@ class CheckoutTransaction:
     def __enter__(self) -> Self:
         with self.writing(), ExitStack() as stack:
             self._check_room()
-            stack.enter_context(
-                wait_for_lock(
-                    self._workdir / _LOCK,
-                    exclusive=True,
-                    on_wait=lambda: self._progress.note(
-                        f"waiting for another vpatch that works on {self.target}"
-                    ),
-                )
-            )
+            stack.enter_context(lock_target(self.target, self._progress))
             stack.callback(self._clean)
             self._clean()
             if not (ignores := self._workdir / _IGNORES).exists():

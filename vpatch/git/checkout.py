@@ -225,6 +225,12 @@ def messages(repo: Repository, base: str, head: str) -> list[str]:
     return [message.strip() for message in listed.split("\0")[:-1]]
 
 
+def unmerged_refs(repo: Repository) -> list[str]:
+    """Branches, tags and stashes that have commits which what is checked out does not have."""
+    listed = run(repo, "for-each-ref", "--no-merged=HEAD", "--format=%(refname)")
+    return listed.decode(errors="backslashreplace").splitlines()
+
+
 def worktrees(checkout: Path) -> list[str]:
     """Further worktrees of a checkout's repository."""
     folder = checkout / ".git" / "worktrees"

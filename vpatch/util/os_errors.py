@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import errno
 import os
+import re
+import shutil
 import tempfile
 from contextlib import suppress
 
@@ -18,6 +20,7 @@ _OF_THE_MACHINE = frozenset({
 _WRONG_PATH = frozenset({errno.ELOOP, errno.ENAMETOOLONG, errno.ENOTDIR})
 
 
+_NUMBER = re.compile(r"\[Errno (\d+)\]")
 _FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
 _LITTLE = 1 << 20
 
@@ -42,6 +45,15 @@ def _is_gone() -> bool:
     return False
 
 
+def _of_copy(error: shutil.Error) -> OSError:
+    """The first error of a folder that was copied: Python keeps its text alone."""
+    parts = error.args[0]
+    match = None if isinstance(parts, str) else _NUMBER.match(parts[0][2])
+    if match is None:
+        return error
+    return OSError(int(match[1]), os.strerror(int(match[1])), str(parts[0][1]))
+
+
 def is_wrong_path(error: OSError) -> bool:
     """Whether no machine can have a file at that path, so that a retry does not help."""
     return error.errno in _WRONG_PATH
@@ -49,6 +61,8 @@ def is_wrong_path(error: OSError) -> bool:
 
 def path_or_machine_error(error: OSError) -> VpatchError | None:
     """Return an error as one of a path or of the machine; None if neither of them caused it."""
+    if isinstance(error, shutil.Error):
+        error = _of_copy(error)
     where = None if error.filename is None else str(error.filename)
     ours: VpatchError
     if is_wrong_path(error):

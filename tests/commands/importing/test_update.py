@@ -78,6 +78,10 @@ def test_a_part_that_is_gone_goes(empty, update):
 
 
 def test_the_same_source_changes_nothing(empty, update):
+    # Sources have no documentation for a patch, and what it has of it stays.
+    (empty.patches / "fix/ours.md").write_text("Ours.\n")
+    beside = "edits:\n  - add-file: docs/ours.md\n    from: ours.md"
+    (empty.patches / "fix/patch.yaml").write_text(declared(empty).replace("edits:", beside))
     before = snapshot(empty.patches)
     assert "says what an import of newer.diff says already; nothing was written" in update(SLOW).out
     assert snapshot(empty.patches) == before

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from typing import TYPE_CHECKING
 
 from vpatch.changes.stack import Stack
@@ -11,16 +12,17 @@ from vpatch.commands.importing.sources.checkout import from_checkout
 from vpatch.errors import UsageError
 from vpatch.git import checkout as git
 from vpatch.git.branch import content_at
+from vpatch.git.command import BASE_BRANCH
 from vpatch.git.found import opened_checkout
 from vpatch.library.patch import DECLARATION
 from vpatch.merging.markers import marker_places
 from vpatch.util.plural import listed
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Mapping
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
     from pathlib import Path
 
-    from vpatch.changes.change import SourceChange
+    from vpatch.changes.change import FileChange, SourceChange
     from vpatch.commands.edit.declaration.patch_text import Location
     from vpatch.commands.edit.record import EditRecord
     from vpatch.library.patch import Patch
@@ -28,6 +30,9 @@ if TYPE_CHECKING:
     from vpatch.workspace.context import Context
 
 _SHOWN = 4
+_STASH = "refs/stash"
+# What vpatch keeps in a checkout.
+_OWN_REFS = ("refs/vpatch/", f"refs/heads/{BASE_BRANCH}")
 
 
 def series_of_record(context: Context, record: EditRecord, tree: Tree, folder: Path) -> Series:
@@ -60,8 +65,17 @@ def change_of(folder: Path, record: EditRecord, series: Series) -> SourceChange:
     Raises:
         UsageError: nothing, or there are conflict markers in it.
     """
+    refuse_nothing_left(folder, record.below)
+    stack, own = Stack(series.tree_below), series.decision.changes.keys()
+    (change,) = from_checkout(folder, record.below, stack, own)
+    refuse_markers(folder, change)
+    return change
+
+
+def refuse_nothing_left(folder: Path, below: str) -> None:
+    """Refuse a work tree that is as `below`, the commit below the patch."""
     with opened_checkout(folder) as repo:
-        changed = bool(git.changed_paths(repo, record.below))
+        changed = bool(git.changed_paths(repo, below))
     if not changed:
         raise UsageError(
             "nothing of the patch remains in the work tree",
@@ -70,15 +84,42 @@ def change_of(folder: Path, record: EditRecord, series: Series) -> SourceChange:
             "the change back with git checkout refs/vpatch/patched -- .",
             code="edit.nothing-left",
         )
-    (change,) = from_checkout(folder, record.below, Stack(series.tree_below))
-    refuse_markers(folder, change)
-    return change
+
+
+def refuse_own_work(folder: Path) -> None:
+    """Refuse a checkout with work that is not in its work tree, and would go with it.
+
+    Raises:
+        UsageError: it has a stash, or commits that are not checked out, or a further work tree.
+    """
+    with opened_checkout(folder) as repo:
+        refs = [one for one in git.unmerged_refs(repo) if not one.startswith(_OWN_REFS)]
+    work = ["a stash" if one == _STASH else f"commits at {one}" for one in refs]
+    work += [f"the worktree {name}" for name in git.worktrees(folder)]
+    if not work:
+        return
+    command = f"git -C {shlex.quote(str(folder))}"
+    raise UsageError(
+        f"the checkout has what would go with it: {listed(work, _SHOWN)}",
+        where=str(folder),
+        hint=f"take into the work tree what you need, such as with {command} stash pop, and remove "
+        "the rest (git stash drop, git branch -D, git worktree remove); then run the command again",
+        code="edit.own-work",
+    )
 
 
 def left_out_of(change: SourceChange) -> tuple[str, ...]:
     """What of a work tree no patch can have, a sentence each."""
     ignored = (note for note in change.notes if note.startswith("git ignores"))
     return (*(f"{one.path}: {one.why}" for one in change.aside), *ignored)
+
+
+def changed_since(folder: Path, files: Iterable[FileChange]) -> Iterator[str]:
+    """Name files of a work tree that are not as they were when it was read."""
+    for file in files:
+        place = folder / file.path
+        if not place.is_file() or place.read_bytes() != file.after:
+            yield f"{file.path}: somebody changed it while the command ran"
 
 
 def refuse_markers(folder: Path, change: SourceChange) -> None:

@@ -195,7 +195,7 @@ def _derived(
                     continue
                 near = _kept_near(bench, edits, beside, before)
                 used = json.dumps(_declared(near))
-                files = {n: c for n, c in beside.items() if n in one.files or f'"{n}"' in used}
+                files = {n: c for n, c in beside.items() if n in one.files or json.dumps(n) in used}
                 yield replace(one, edits=tuple(near), files=files, by_text=reasons)
 
 

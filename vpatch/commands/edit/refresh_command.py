@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING
 
 import click
 
+from vpatch.checkout.transaction import lock_target
 from vpatch.commands.edit.absorb.absorb import absorb
 from vpatch.commands.edit.absorb.record import read_series_record
+from vpatch.commands.edit.checks import refuse_own_work
 from vpatch.commands.edit.record import find_edit
 from vpatch.commands.edit.refresh import refresh_patch
 from vpatch.commands.edit.refresh_result import RefreshRequest
@@ -20,6 +22,7 @@ from vpatch.console.result import CommandResult
 from vpatch.errors import ExitCode
 
 if TYPE_CHECKING:
+    from vpatch.commands.edit.absorb.record import SeriesRecord
     from vpatch.commands.edit.absorb.result import AbsorbedSeries
     from vpatch.commands.edit.refresh_output import RefreshOutput
     from vpatch.workspace.context import Context
@@ -67,21 +70,37 @@ def command(
     With --into, what differs from what PATCH makes becomes a patch of its own; of a series, what
     differs from what all patches make. It requires those that it does not apply without.
     """
-    request = RefreshRequest(patch_id, checkout, releases)
     folder = find_edit(context, patch_id, checkout)
-    if new_id is not None:
-        return _into(context, folder, patch_id, new_id, releases, as_json=as_json)
-    series = None if patch_id is not None else read_series_record(folder)
-    if series is not None:
-        absorbed = absorb(context, folder, series, releases)
-        code = ExitCode.FINDINGS if absorbed.needs_a_person else ExitCode.CLEAN
-        if as_json:
-            return CommandResult(_series_output(absorbed), code)
-        for line in absorbed_lines(absorbed):
-            click.echo(line)
-        if absorbed.checkout is None:
-            click.echo(f"{folder} is removed")
-        return code
+    with lock_target(folder, context.progress):
+        # Another run may have ended the edit meanwhile.
+        find_edit(context, patch_id, checkout)
+        refuse_own_work(folder)
+        if new_id is not None:
+            return _into(context, folder, patch_id, new_id, releases, as_json=as_json)
+        series = None if patch_id is not None else read_series_record(folder)
+        if series is not None:
+            return _absorb(context, folder, series, releases, as_json=as_json)
+        request = RefreshRequest(patch_id, checkout, releases)
+        return _refresh(context, folder, request, as_json=as_json)
+
+
+def _absorb(
+    context: Context, folder: Path, series: SeriesRecord, releases: str | None, *, as_json: bool
+) -> CommandResult | ExitCode:
+    absorbed = absorb(context, folder, series, releases)
+    code = ExitCode.FINDINGS if absorbed.needs_a_person else ExitCode.CLEAN
+    if as_json:
+        return CommandResult(_series_output(absorbed), code)
+    for line in absorbed_lines(absorbed):
+        click.echo(line)
+    if absorbed.checkout is None:
+        click.echo(f"{folder} is removed")
+    return code
+
+
+def _refresh(
+    context: Context, folder: Path, request: RefreshRequest, *, as_json: bool
+) -> CommandResult | ExitCode:
     result = refresh_patch(context, request)
     code = ExitCode.FINDINGS if result.needs_a_person else ExitCode.CLEAN
     if as_json:

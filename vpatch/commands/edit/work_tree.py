@@ -9,11 +9,11 @@ from itertools import chain, count
 from typing import TYPE_CHECKING, Literal
 
 from vpatch.checkout.lockfile import LockedPin
-from vpatch.checkout.transaction import CheckoutTransaction, WrongTargetError
+from vpatch.checkout.transaction import CheckoutTransaction, WrongTargetError, lock_target
 from vpatch.commands.edit.absorb.record import read_series_record
 from vpatch.commands.edit.absorb.replacement import finish
 from vpatch.commands.edit.carry import CarriedPatch, carried, may_be_carried
-from vpatch.commands.edit.checks import left_out_of
+from vpatch.commands.edit.checks import changed_since, left_out_of, refuse_own_work
 from vpatch.commands.edit.declaration.patch_text import digest_of_edits
 from vpatch.commands.edit.record import (
     CARRIED_DIFF,
@@ -109,6 +109,14 @@ def abort_edit(context: Context, patch_id: str | None, checkout: Path | None) ->
         UsageError: there is none, or there are several.
     """
     folder = find_edit(context, patch_id, checkout)
+    with lock_target(folder, context.progress):
+        # Another run may have ended the edit meanwhile.
+        find_edit(context, patch_id, checkout)
+        refuse_own_work(folder)
+        return _aborted(context, patch_id, folder)
+
+
+def _aborted(context: Context, patch_id: str | None, folder: Path) -> AbortedEdit:
     series = read_series_record(folder)
     if patch_id is None and series is not None:
         # A killed refresh may have written some patches. Those that somebody changed since stay.
@@ -145,7 +153,7 @@ def ended(folder: Path, change: SourceChange, result: RefreshedPatch) -> Refresh
 
 def removed_unless_kept(folder: Path, change: SourceChange) -> tuple[str, ...]:
     """Remove a checkout, unless it has what is in no patch: return that, a sentence each."""
-    reasons = left_out_of(change)
+    reasons = (*left_out_of(change), *changed_since(folder, change.files))
     if not reasons:
         remove_checkout(folder)
     return reasons

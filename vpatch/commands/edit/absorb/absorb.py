@@ -15,7 +15,7 @@ from vpatch.commands.edit.absorb.owners import Hunk, HunkOwners, OwnedHunk, with
 from vpatch.commands.edit.absorb.replacement import finish, write_pending
 from vpatch.commands.edit.absorb.result import AbsorbedPatch, AbsorbedSeries, RemainingHunk
 from vpatch.commands.edit.changed_patch import with_examples
-from vpatch.commands.edit.checks import left_out_of, refuse_markers
+from vpatch.commands.edit.checks import changed_since, left_out_of, refuse_markers
 from vpatch.commands.edit.proven_patch import PatchSearch
 from vpatch.commands.edit.results import result_of, states_elsewhere, states_in_series, unchanged
 from vpatch.commands.edit.series import planned_series, required_series
@@ -86,7 +86,7 @@ class _Absorption:
     def run(self) -> AbsorbedSeries:
         tip = {path: one.after for path, one in overall_changes(self.decided).items()}
         try:
-            change = self._change()
+            change = self._change(tip)
         except UsageError as error:
             if error.code != "importing.nothing-left" or tip:
                 raise
@@ -107,6 +107,7 @@ class _Absorption:
                 replace(one, result=self._with_states(one.result, before)) for one in results
             ]
             self._write([one.result.id for one in results])
+        kept_for = (*kept_for, *changed_since(self.folder, change.files))
         stays = bool(self._remaining or kept_for)
         if not stays:
             remove_checkout(self.folder)
@@ -124,9 +125,9 @@ class _Absorption:
             kept_for=kept_for,
         )
 
-    def _change(self) -> SourceChange:
+    def _change(self, tip: Collection[str]) -> SourceChange:
         """What the work tree has otherwise than the tree without patches."""
-        (change,) = from_checkout(self.folder, self.record.base, Stack(self.tree))
+        (change,) = from_checkout(self.folder, self.record.base, Stack(self.tree), tip)
         refuse_markers(self.folder, change)
         return change
 

@@ -10,7 +10,7 @@ from vpatch.changes.stack import Stack
 from vpatch.changes.time_limit import limited_time
 from vpatch.commands.edit.absorb.record import read_series_record
 from vpatch.commands.edit.absorb.replacement import finish
-from vpatch.commands.edit.checks import refuse_markers
+from vpatch.commands.edit.checks import refuse_markers, refuse_nothing_left
 from vpatch.commands.edit.into.ground import ground_of_edit, ground_of_series
 from vpatch.commands.edit.into.needed_below import NeededBelow
 from vpatch.commands.edit.into.place import place_for
@@ -183,6 +183,8 @@ class _NewPatchRun:
     def _change(self) -> SourceChange:
         """What the work tree has otherwise than the patches make it."""
         ground = self.ground
+        if ground.edited is not None:
+            refuse_nothing_left(ground.folder, ground.base)
         try:
             (change,) = from_checkout(ground.folder, ground.commit, Stack(ground.patched))
         except UsageError as error:

@@ -16,7 +16,7 @@ from vpatch.util.plural import counted, listed
 from vpatch.util.untrusted import LARGEST_FILE, plain_path, read_file
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Collection, Iterator, Sequence
     from pathlib import Path
 
     from vpatch.changes.stack import Stack
@@ -28,8 +28,12 @@ _SHOWN = 3
 _DIGITS = 12
 
 
-def from_checkout(folder: Path, base: str, stack: Stack) -> list[SourceChange]:
+def from_checkout(
+    folder: Path, base: str, stack: Stack, own: Collection[str] = ()
+) -> list[SourceChange]:
     """Read what a checkout has otherwise than its release: committed, uncommitted and new files.
+
+    `own` are files that a patch changes already: none of them is left aside.
 
     Raises:
         UsageError: nothing differs, or it has a change that no patch can make.
@@ -45,12 +49,21 @@ def from_checkout(folder: Path, base: str, stack: Stack) -> list[SourceChange]:
         ignored = [path for path in git.ignored_files(repo) if not _is_built(path)]
         messages = git.messages(repo, base, "HEAD")
         has_more = bool(git.changed_files(repo))
-    _refuse_impossible([one for one in paths if aside(one.path) is None], where, folder, base)
+    meant = [one for one in paths if one.path in own or aside(one.path) is None]
+    _refuse_impossible(meant, where, folder, base)
     changed: list[FileChange] = []
     left_aside: list[LeftAside] = []
     for one in paths:
-        why = aside(one.path)
+        why = None if one.path in own else aside(one.path)
         lost = None if why else _why_lost(folder, one)
+        if lost and one.path in own:
+            raise UsageError(
+                f"the patch changes {one.path}, and of what is there now no patch can be made: "
+                f"{lost}",
+                where=str(folder / one.path),
+                hint="put text there, or take your change of this file back",
+                code="importing.unsupported",
+            )
         if why or lost:
             left_aside.append(LeftAside(one.path, str(why or lost), 1, lost=bool(lost)))
         else:

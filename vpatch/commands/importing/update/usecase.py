@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from vpatch.changes.change import FileChange, SourceChange
+from vpatch.changes.paths import aside
 from vpatch.commands.edit.fold_in import fold_in, refuse_unfit
 from vpatch.commands.edit.series import planned_series, refuse_foreign, required_series
 from vpatch.commands.importing.run import ImportRun
@@ -78,7 +79,9 @@ def update_patch(context: Context, request: ImportRequest) -> UpdatedPatch:
             run = ImportRun(context, plain, (), fitting.base, release, staging)
             (imported,) = run.run([_as_one(fitting.changes, patch.id)])
         reason = why_not_own(source.request, fitting.changes)
-        wanted, effect = imported.proof.files, imported.draft.effect
+        # No source has tests or documentation for a patch, so those of the patch stay.
+        beside = {p: one.after for p, one in series.decision.changes.items() if aside(p)}
+        wanted, effect = {**beside, **imported.proof.files}, imported.draft.effect
         new = tuple(_differences(series, wanted, fitting.base))
         is_own = reason is None
         updated = fold_in(context, series, wanted, effect, request.releases, is_own=is_own)
