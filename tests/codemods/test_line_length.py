@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.helpers import edited, run
+from vpatch.codemods import line_length
 from vpatch.codemods.line_length import laid_out
 from vpatch.planning.state import State
 from vpatch.source.spec import parse_vllm
@@ -231,3 +232,13 @@ def write(root, files):
         (root / path).unlink(missing_ok=True)
         if text is not None:
             (root / path).write_bytes(text)
+
+
+def test_the_tokens_of_a_long_statement_are_read_once(monkeypatch):
+    """A dict may have a thousand lines, and all of them may be new."""
+    reads: list[int] = []
+    plain = line_length.lines_of
+    monkeypatch.setattr(line_length, "lines_of", lambda texts: reads.append(1) or plain(texts))
+    code = "x = {\n" + "".join(f"    'a{n}': f(\n        {n},\n    ),\n" for n in range(9)) + "}\n"
+    assert laid_out(b"", code.encode()) == code.encode()
+    assert len(reads) == 1
