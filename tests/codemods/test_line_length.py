@@ -57,6 +57,8 @@ def test_new_lines_that_are_too_long_are_broken_as_ruff_does(tmp_path):
         f"x = f({'a' * 50}, {'b' * 40})\r\n",
         f"# coding: latin-1\nx = f({'a' * 50}, {'b' * 40})\n",
         f"x = f({'a' * 50}, {'b' * 40}\n",
+        # The header of the block ends in the first line of the statement.
+        "def f(\n    a): x = g(\n    b\n)\n",
         "x = f(" + "(" * 300 + "\n" + ")" * 300 + f", {'b' * 90})\n",
     ],
 )

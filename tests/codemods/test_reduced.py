@@ -74,6 +74,8 @@ EDITS = {
     "delete-run": {"delete": "y = $x\nVALUE = 1"},
     "delete-within": {"delete": "VALUE = 1", "within": "A"},
     "delete-def": {"delete": "def target(...): ...", "with-comments": True},
+    "delete-def-within": {"delete": "def f(...): ...", "within": "A.f"},
+    "delete-class": {"delete": "class Target(...): ..."},
     "insert-after": {"insert": "new($x)", "after": "y = target($x)"},
     "insert-before": {"insert": "if $x:\n    new()\nmade()", "before": "target($x)"},
     "insert-import": {"insert": "from pkg import new", "after": "from pkg import anchor"},
@@ -264,6 +266,7 @@ def test_a_comment_is_an_encoding_in_the_first_two_lines_alone(code, is_reduced)
         {"find": "if x: ...", "rewrite": "if y: ..."},
         {"delete": "y = 1\nold(y)"},
         {"insert": "y = 2", "after": "old(y)"},
+        {"delete": "def g(...): ..."},
     ],
 )
 def test_the_methods_beside_that_one_which_an_edit_looks_within_are_left_out(edit):
