@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.helpers import edited, run
+from vpatch.codemods import line_length
 from vpatch.codemods.line_length import laid_out
 from vpatch.planning.state import State
 from vpatch.source.spec import parse_vllm
@@ -56,6 +57,8 @@ def test_new_lines_that_are_too_long_are_broken_as_ruff_does(tmp_path):
         f"x = f({'a' * 50}, {'b' * 40})\r\n",
         f"# coding: latin-1\nx = f({'a' * 50}, {'b' * 40})\n",
         f"x = f({'a' * 50}, {'b' * 40}\n",
+        # The header of the block ends in the first line of the statement.
+        "def f(\n    a): x = g(\n    b\n)\n",
         "x = f(" + "(" * 300 + "\n" + ")" * 300 + f", {'b' * 90})\n",
     ],
 )
@@ -231,3 +234,13 @@ def write(root, files):
         (root / path).unlink(missing_ok=True)
         if text is not None:
             (root / path).write_bytes(text)
+
+
+def test_the_tokens_of_a_long_statement_are_read_once(monkeypatch):
+    """A dict may have a thousand lines, and all of them may be new."""
+    reads: list[int] = []
+    plain = line_length.lines_of
+    monkeypatch.setattr(line_length, "lines_of", lambda texts: reads.append(1) or plain(texts))
+    code = "x = {\n" + "".join(f"    'a{n}': f(\n        {n},\n    ),\n" for n in range(9)) + "}\n"
+    assert laid_out(b"", code.encode()) == code.encode()
+    assert len(reads) == 1

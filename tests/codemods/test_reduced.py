@@ -74,6 +74,8 @@ EDITS = {
     "delete-run": {"delete": "y = $x\nVALUE = 1"},
     "delete-within": {"delete": "VALUE = 1", "within": "A"},
     "delete-def": {"delete": "def target(...): ...", "with-comments": True},
+    "delete-def-within": {"delete": "def f(...): ...", "within": "A.f"},
+    "delete-class": {"delete": "class Target(...): ..."},
     "insert-after": {"insert": "new($x)", "after": "y = target($x)"},
     "insert-before": {"insert": "if $x:\n    new()\nmade()", "before": "target($x)"},
     "insert-import": {"insert": "from pkg import new", "after": "from pkg import anchor"},
@@ -255,3 +257,28 @@ def test_a_comment_is_an_encoding_in_the_first_two_lines_alone(code, is_reduced)
     view = View(tree_of({PATH: code}))
     assert (view.reduced(PATH, look) is not None) is is_reduced
     assert run_edit(edit, view).view.read(PATH) == code.replace("(b)", "(b, more=1)").encode()
+
+
+@pytest.mark.parametrize(
+    "edit",
+    [
+        {"find": "old($x)", "rewrite": "new($x)"},
+        {"find": "if x: ...", "rewrite": "if y: ..."},
+        {"delete": "y = 1\nold(y)"},
+        {"insert": "y = 2", "after": "old(y)"},
+        {"delete": "def g(...): ..."},
+    ],
+)
+def test_the_methods_beside_that_one_which_an_edit_looks_within_are_left_out(edit):
+    method = "    def {0}(self):\n        if x:\n            y = 1\n            old(y)\n\n"
+    code = "class A:\n" + "".join(map(method.format, "efgh"))
+    (one,) = edits_of({**edit, "within": "A.g", "files": PATH})
+    reduced = View(tree_of({PATH: code})).reduced(PATH, (one.codemod.reading, one.codemod.place))
+    assert [text.count(b"def ") for text in reduced[0].left_out] == [2, 1]
+
+
+def test_the_methods_of_a_class_are_left_out_for_an_import_beside_it():
+    code = "import a\n\n\nclass A:\n    def f(self):\n        pass\n"
+    (one,) = edits_of({"add-import": "import b", "beside": "class A: ...", "files": PATH})
+    reduced = View(tree_of({PATH: code})).reduced(PATH, (one.codemod.reading, one.codemod.place))
+    assert [text.count(b"def ") for text in reduced[0].left_out] == [1]

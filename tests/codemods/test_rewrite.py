@@ -52,6 +52,13 @@ def rewrite(find, new, **keys):
             "x = (\n    a\n    or b\n    or c\n    or d\n)\n",
         ),
         ("x = a + d", "x = a + b + d", "x = a + d\n", "x = a + b + d\n"),
+        ("(a or b) and c", "(a or b) and d and c", "(a or b) and c\n", "(a or b) and d and c\n"),
+        (
+            "(a and b) and c",
+            "(a and b) and d and c",
+            "(a and b) and c\n",
+            "(a and b) and d and c\n",
+        ),
         ("x = a - d", "x = (a or b) - d", "x = a - d\n", "x = (a or b) - d\n"),
         # Here nothing but its own brackets allows the line breaks.
         (

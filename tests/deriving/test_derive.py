@@ -10,7 +10,7 @@ from tests.helpers import tree_of
 from vpatch.changes.change import FileChange
 from vpatch.commands.importing.merge import merged
 from vpatch.declare.edits import VERBS
-from vpatch.deriving.derive import NotDerivedError, derive
+from vpatch.deriving.derive import ONLY_COMMENTS, NotDerivedError, derive
 from vpatch.deriving.other_releases import ByteChange, OtherFile, does_the_same
 from vpatch.deriving.strategies import STRATEGIES
 from vpatch.deriving.trial import Trial, bound_edits
@@ -53,6 +53,21 @@ class Layer(Base):
 
 def helper(a):
     return os.path.join(a, first)
+
+
+def joined(a) -> tuple[int, ...]:
+    for b in a:
+        if b:
+            h(a)
+            break
+        h(a)
+        if a:
+            break
+    return ()
+
+
+def split(a) -> tuple[int, ...]:
+    return a  # twice
 '''
 
 
@@ -94,6 +109,20 @@ CASES = {
     "a parameter without": (
         ("forward(self, x,", "forward(self, x, mask,"),
         {"rewrite": "def forward(..., x, mask, scale=1.0): ..."},
+    ),
+    "a type that is returned": (
+        ("def joined(a) -> tuple[int, ...]:", "def joined(a) -> list[int]:"),
+        {
+            "find": "def joined(...) -> tuple[int, (...)]: ...",
+            "rewrite": "def joined(...) -> list[int]: ...",
+        },
+    ),
+    "a statement between two that are there again": (
+        (
+            "            h(a)\n            break\n",
+            "            h(a)\n            n = 1\n            break\n",
+        ),
+        {"change": "  h(a)\n+ n = 1\n  break\n", "within": "joined"},
     ),
     "a comparison": (("y.sum() > 0", "y.sum() >= 0"), {"rewrite": "y.sum() >= 0"}),
     "another function": (("self.head(y)", "self.tail(y)"), {"rewrite": "self.tail"}),
@@ -203,6 +232,10 @@ def test_a_change_becomes_an_edit_by_meaning(name):
 
 TEXT = {
     "a comment": ("# narrow", "# very narrow"),
+    "a comment in a header": (
+        "def split(a) -> tuple[int, ...]:",
+        "def split(a) -> tuple[int, ...]:  # so",
+    ),
     "blank lines": ("LIMIT = 128\n\n\n", "LIMIT = 128\n\n"),
 }
 
@@ -214,7 +247,7 @@ def test_what_no_edit_says_by_meaning_becomes_text(name):
     after = BEFORE.replace(old, new)
     (found,) = derived(after)
     assert found.kind == "text"
-    assert found.why
+    assert found.why == ONLY_COMMENTS
     assert made([found], BEFORE) == after
 
 
@@ -252,12 +285,12 @@ def test_of_several_functions_the_one_that_is_most_like_the_new_one_became_it():
     assert made(found, before) == after
 
 
-def test_an_insert_is_text_where_its_code_is_elsewhere_in_the_block():
-    """As a part of a patch without an `effect`, it would be a conflict."""
+def test_code_that_is_elsewhere_in_the_block_goes_between_both_neighbours():
+    """An insert in a patch without an `effect` would be a conflict."""
     before = "def f(x):\n    a = None\n    first(x)\n    last(x)\n    return a\n"
     after = before.replace("    last", "    a = None\n    last")
     (one,) = derived(after, before)
-    assert one.kind == "text"
+    assert one.kind == "change"
     assert made([one], before) == after
 
 

@@ -59,6 +59,7 @@ def rewrite(
         or not same_operator(pattern, template)
         or _is_split_otherwise(pattern, node, match)
         or _gets_lines(template, node)
+        or _loses_brackets(pattern, template, parent)
     ):
         return rewriting.whole()
     try:
@@ -82,6 +83,15 @@ def _gets_lines(template: cst.CSTNode, node: cst.CSTNode) -> bool:
     if not isinstance(template, _OPERATIONS) or not isinstance(node, _OPERATIONS):
         return False
     return bool(template.lpar) and "\n" in code_of(template) and "\n" not in code_of(node)
+
+
+def _loses_brackets(
+    pattern: cst.CSTNode, template: cst.CSTNode, parent: cst.CSTNode | None
+) -> bool:
+    """Whether an operand of an operation has brackets that the new code does not have."""
+    if not isinstance(template, _OPERATIONS) or not isinstance(parent, _OPERATIONS):
+        return False
+    return not template.lpar and bool(getattr(pattern, "lpar", ()))
 
 
 class _DifferTooMuchError(Exception):
@@ -223,13 +233,18 @@ class _Rewriting:
             bare = new.with_changes(lpar=(), rpar=())
             new = bare if self._continues_operation(bare) else new
         if isinstance(node, cst.BaseExpression) and isinstance(new, cst.BaseExpression):
-            return new.with_changes(lpar=node.lpar, rpar=node.rpar) if node.lpar else new
+            return self._in_brackets(node, new)
         if isinstance(node, cst.BaseCompoundStatement) and isinstance(
             new, cst.BaseCompoundStatement
         ):
             comments = [line for line in new.leading_lines if line.comment]
             return new.with_changes(leading_lines=[*node.leading_lines, *comments])
         return new
+
+    def _in_brackets(self, node: cst.BaseExpression, new: cst.BaseExpression) -> cst.BaseExpression:
+        """New code in the brackets of the old; not where the pattern alone has them, too."""
+        loses = getattr(self.pattern, "lpar", ()) and self._continues_operation(new)
+        return new.with_changes(lpar=node.lpar, rpar=node.rpar) if node.lpar and not loses else new
 
     def _continues_operation(self, new: cst.BaseExpression) -> bool:
         """Whether new code needs no brackets as the left operand of its own operator.

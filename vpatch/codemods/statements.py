@@ -36,11 +36,13 @@ class RewriteStatements(StatementChange):
     @property
     def reading(self) -> Reading | None:
         statements = [*body_of(self.find), *body_of(self.replace)]
-        if any(isinstance(each, DEFINITIONS) for each in statements):
+        definitions = [each for each in statements if isinstance(each, DEFINITIONS)]
+        if definitions and len(statements) > 1:
             return None
         names = [form.names for form in self.forms]
         ifs = not any(isinstance(each, cst.If) for each in statements)
-        return Reading(names, "module statement", "everywhere", frozenset(), ifs, scopes=True)
+        own = frozenset(each.name.value for each in definitions)
+        return Reading(names, "module statement", "everywhere", own, ifs, scopes=True)
 
     @property
     def sought(self) -> Pattern:

@@ -85,6 +85,8 @@ def lines_of(texts: Sequence[str]) -> list[TokenLine] | None:
             line.opened.append(pair)
             open_pairs.append(pair)
         elif token.text in _CLOSING.values() and not token.is_string:
+            if not open_pairs:
+                return None  # the header of its block ends in its first line
             pair = open_pairs.pop()
             pair.end = row
             if not own:

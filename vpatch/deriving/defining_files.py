@@ -23,7 +23,18 @@ def files_defining(pattern: str, tree: Tree) -> set[str]:
     if match is None:
         return set()
     kind, name, assigned = match.groups()
-    code = rf"{assigned}\s*(?::[^=\n]*)?=(?!=)" if assigned else rf"(?:async\s+)?{kind}\s+{name}\b"
-    defines = re.compile(rf"^[ \t]*{code}".encode(), re.MULTILINE)
+    head = rb"[ \t]*" if assigned else rf"[ \t]*(?:async\s+)?{kind}\s+".encode()
+    tail = rb"\s*(?::[^=\n]*)?=(?!=)" if assigned else rb"\b"
+    above, below = re.compile(head), re.compile(tail)
     word = (name or assigned).encode()
-    return {path for path in tree.holding(word) if defines.search(tree.read(path))}
+    # To search is ten times as fast if the pattern is the word alone.
+    search = re.compile(re.escape(word)).finditer
+
+    def defines(text: bytes) -> bool:
+        return any(
+            below.match(text, at.end())
+            and above.fullmatch(text, text.rfind(b"\n", 0, at.start()) + 1, at.start())
+            for at in search(text)
+        )
+
+    return {path for path in tree.holding(word) if defines(tree.read(path))}

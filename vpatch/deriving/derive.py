@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from vpatch.changes.time_limit import TimeOverError
+from vpatch.codemods.trees import BLOCKS
 from vpatch.deriving.candidate import Candidate, Case
 from vpatch.deriving.diff_like import as_change
 from vpatch.deriving.differences import CodeDifference, differences
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
 
     from vpatch.changes.change import FileChange
     from vpatch.deriving.other_releases import OtherFile
-    from vpatch.deriving.source_code import Statement
     from vpatch.deriving.strategies import Strategies
     from vpatch.deriving.trial import Verdict
     from vpatch.source.tree import Tree
@@ -261,7 +261,8 @@ def _with_following(comments: Case, code: Case) -> Case | None:
     """Comments that differ right above statements that do, as one; None for other differences."""
     above, below = comments.difference, code.difference
     is_above = above.before[1] == below.before[0] and above.after[1] == below.after[0]
-    if not is_above or not below.old or not below.new or below.part is not None:
+    is_header = above.part is not None or below.part is not None
+    if not is_above or not below.old or not below.new or is_header:
         return None
     if why_text(above) != ONLY_COMMENTS:
         return None
@@ -420,7 +421,7 @@ def _with_files(candidate: Candidate, trial: Trial) -> Candidate:
 
 def why_text(difference: CodeDifference) -> str:
     """Why no edit by meaning says a difference."""
-    if _code_of(difference.old) == _code_of(difference.new):
+    if _is_same_code(difference):
         return ONLY_COMMENTS
     counts = len(difference.old), len(difference.new)
     reasons = {
@@ -434,5 +435,21 @@ def why_text(difference: CodeDifference) -> str:
     return next((why for why, holds in reasons.items() if holds), "no edit gives the same bytes")
 
 
-def _code_of(statements: Sequence[Statement]) -> list[str]:
-    return [ast.dump(statement.node) for statement in statements]
+def _is_same_code(difference: CodeDifference) -> bool:
+    """Whether nothing but comments and blank lines differs, of statements or of a header."""
+    if difference.part is not None and difference.nodes is not None:
+        one, other = map(_header_code, difference.nodes)
+        return one == other
+    sides = (difference.old, difference.new)
+    one, other = ([ast.dump(statement.node) for statement in side] for side in sides)
+    return one == other
+
+
+def _header_code(node: ast.AST) -> list[str]:
+    """What a block is headed by, without what is in it."""
+    fields = (value for name, value in ast.iter_fields(node) if name not in BLOCKS)
+    return [
+        ast.dump(each) if isinstance(each, ast.AST) else repr(each)
+        for value in fields
+        for each in (value if isinstance(value, list) else [value])
+    ]

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from vpatch.deriving.strategies.entries import entries
 from vpatch.deriving.strategies.headers import parameters
 from vpatch.deriving.strategies.imports import imported_names, new_imports
-from vpatch.deriving.strategies.inserts import inserted
+from vpatch.deriving.strategies.inserts import inserted, inserted_between
 from vpatch.deriving.strategies.keywords import keywords
 from vpatch.deriving.strategies.rewrites import each_part, rewritten
 from vpatch.deriving.strategies.several import one_into_several
@@ -47,4 +47,10 @@ STRATEGIES: Strategies = (
     one_into_several,
 )
 # They say more than what changes, and are for what no other gives the code of.
-LAST_STRATEGIES: Strategies = (regrouped_beside, replaced, long_ones, without_comments)
+LAST_STRATEGIES: Strategies = (
+    inserted_between,
+    regrouped_beside,
+    replaced,
+    long_ones,
+    without_comments,
+)

@@ -7,7 +7,7 @@ import itertools
 from typing import TYPE_CHECKING
 
 from vpatch.deriving.candidate import Candidate, Case, Declared, one, within
-from vpatch.deriving.code import dedented, named, names_in
+from vpatch.deriving.code import dedented, mark_ellipses, named, names_in
 from vpatch.deriving.source_code import is_docstring
 
 if TYPE_CHECKING:
@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 # From here on, code is easier to read in a file of its own.
 _LONG = 25
+# How many statements above and below say together where code goes.
+_CONTEXTS = ((1, 1), (2, 1), (1, 2), (2, 2), (3, 3))
 
 
 def inserted(case: Case) -> Iterator[Candidate]:
@@ -47,6 +49,27 @@ def insert(
         snippet, files = _snippet(statements, text)
         for place in places:
             yield one("insert", {"insert": snippet, **place}, files)
+
+
+def inserted_between(case: Case) -> Iterator[Candidate]:
+    """Propose a `rewrite` of both neighbours, where neither alone is there once."""
+    difference = case.difference
+    if difference.old or not difference.new:
+        return
+    block, start = difference.blocks[1].statements, difference.indices[1]
+    stop = start + len(difference.new)
+    lines = case.after.lines_of(difference.new[0].first, difference.new[-1].end)
+    code = mark_ellipses(dedented(lines)).strip("\n")
+    for above, below in _CONTEXTS:
+        if start < above or stop + below > len(block) or "$" in code:
+            continue
+        sides = (block[start - above : start], block[stop : stop + below])
+        anchors = [[named(case.after, each.node)[:1] for each in side] for side in sides]
+        if not all(map(all, anchors)):
+            continue
+        top, bottom = ([text for (text,) in side] for side in anchors)
+        find, rewrite = ("\n".join(part) for part in ([*top, *bottom], [*top, code, *bottom]))
+        yield one("rewrite", within({"find": find, "rewrite": rewrite}, case.scope))
 
 
 def _snippet(statements: Sequence[Statement], code: str) -> tuple[str | Declared, dict[str, bytes]]:

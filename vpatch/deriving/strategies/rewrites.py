@@ -7,7 +7,17 @@ import itertools
 from typing import TYPE_CHECKING
 
 from vpatch.deriving.candidate import Candidate, Case, Declared, one, within
-from vpatch.deriving.code import Pair, call_patterns, differing, header, narrowed, pattern, tells
+from vpatch.deriving.code import (
+    Pair,
+    call_patterns,
+    differing,
+    header,
+    mark_ellipses,
+    narrowed,
+    pattern,
+    same,
+    tells,
+)
 from vpatch.deriving.source_code import Definition, Function
 
 if TYPE_CHECKING:
@@ -60,6 +70,8 @@ def rewrites(case: Case, pair: Pair) -> Iterator[Declared]:
         if isinstance(pair.old, Function) and isinstance(pair.new, Function):
             find, rewrite = (f"def {each.name}(...): ..." for each in (pair.old, pair.new))
             yield within({"find": find, "rewrite": rewrite}, scope)
+    if isinstance(pair.old, Function) and isinstance(pair.new, Function):
+        yield from _with_other_return(pair, pair.old, pair.new, scope)
     # Of compound statements, with `...` for their blocks.
     old, new = (header(*side) or _definition(*side) for side in pair.sides)
     if old is not None and new is not None:
@@ -71,6 +83,18 @@ def rewrites(case: Case, pair: Pair) -> Iterator[Declared]:
     for find, rewrite in texts:
         if "$" in find + rewrite or find == rewrite or find.count("\n") >= _MOST_LINES:
             continue
+        yield within({"find": find, "rewrite": rewrite}, scope)
+
+
+def _with_other_return(
+    pair: Pair, old: Function, new: Function, scope: tuple[str, ...]
+) -> Iterator[Declared]:
+    """An edit of the type that a function returns, if no more of its header differs."""
+    if old.returns is None or new.returns is None or same(old.returns, new.returns):
+        return
+    if old.name == new.name and same(old.args, new.args):
+        types = (pattern(pair.sources[0], old.returns), pattern(pair.sources[1], new.returns))
+        find, rewrite = (f"def {old.name}(...) -> {each}: ..." for each in types)
         yield within({"find": find, "rewrite": rewrite}, scope)
 
 
@@ -92,12 +116,12 @@ def _definition(source: SourceCode, node: ast.AST) -> str | None:
     """The header of a class or function, with all that a pattern may leave out."""
     match node:
         case ast.ClassDef():
-            inner = ", ".join(map(ast.unparse, [*node.bases, *node.keywords]))
+            inner = mark_ellipses(", ".join(map(ast.unparse, [*node.bases, *node.keywords])))
             head = f"class {node.name}({inner})" if inner else f"class {node.name}"
         case ast.FunctionDef() | ast.AsyncFunctionDef():
             word = "async def" if isinstance(node, ast.AsyncFunctionDef) else "def"
-            returns = f" -> {source.code(node.returns)}" if node.returns else ""
-            head = f"{word} {node.name}({ast.unparse(node.args)}){returns}"
+            returns = f" -> {pattern(source, node.returns)}" if node.returns else ""
+            head = f"{word} {node.name}({mark_ellipses(ast.unparse(node.args))}){returns}"
         case _:
             return None
     marks = "".join(f"@{source.code(each)}\n" for each in node.decorator_list)
