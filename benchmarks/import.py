@@ -20,8 +20,9 @@ Five groups of changes are imported:
 
 benchmarks/imports/judge.py says what is right for the last three groups: the same for all tools.
 A release is `open` to a change if it has all definitions of it, and not the change. No tool can do
-right where a definition is `gone`, and there is nothing to do where the change is `present`.
-`unclear` are releases whose definitions changed in the same lines: a tool may do right there.
+right where a definition, or what the change imports, is `gone`. There is nothing to do where the
+change is `present`. `unclear` are releases whose definitions changed in the same lines: a tool may
+do right there.
 
 Of each change it prints the hunks of Python, how many became edits by meaning, whether the release
 gets the same bytes, the releases, and those where vpatch, `git apply`, `git apply -3` and `patch`
@@ -48,6 +49,7 @@ import re
 import sys
 import tempfile
 import time
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -83,12 +85,16 @@ from vpatch.workspace.selection import with_required
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
+    from contextlib import AbstractContextManager
 
     from imports.merged import Merged
     from imports.merged_rows import MergedChange, MergedRow
 
     from vpatch.library.patch import Patch
+    from vpatch.planning.answers import Answers
     from vpatch.planning.state import Decision
+    from vpatch.source.entry import CachedTree
+    from vpatch.source.spec import TreeSpec
     from vpatch.source.tree import Tree
 
 GROUPS = ["pairs", "own", "upstream", "merged", "public"]
@@ -103,6 +109,20 @@ STEPS = {
 ALL_STEPS = ("0.23.0..0.24.0", "0.27.1..0.28.0", "0.30.0..0.31.0")
 _GENERATED = "vllm/_version.py"
 Files = dict[str, bytes]
+_OPEN: dict[tuple[TreeSpec, str | None], CachedTree] = {}
+# What the tools make of files, by the change and the files: many releases have the same ones.
+_KNOWN: dict[tuple[str, str, tuple[tuple[str, bytes], ...]], dict[str, Files | None]] = {}
+
+
+class OpenTrees(Context):
+    """A context that keeps its trees open: each change is tried on all of them."""
+
+    def tree(
+        self, spec: TreeSpec, expected_digest: str | None = None
+    ) -> AbstractContextManager[CachedTree]:
+        if (spec, expected_digest) not in _OPEN:
+            _OPEN[spec, expected_digest] = super().tree(spec, expected_digest).__enter__()
+        return nullcontext(_OPEN[spec, expected_digest])
 
 
 @dataclass(frozen=True)
@@ -150,7 +170,7 @@ def own(context: Context) -> Iterator[Imported]:
             continue
         for version in ORIGINS:
             with context.tree(parse_vllm(version)) as tree:
-                edit = edit_of(patches, tree)
+                edit = edit_of(patches, tree, context.answers)
             if edit is not None:
                 files = dict(edit.before), dict(edit.after)
                 change = imported(context, Row("own", name), version, *files, tuple(patches))
@@ -198,14 +218,16 @@ def pairs() -> Iterator[Row]:
         yield row
 
 
-def tried(change: Imported, tree: Tree, places: Places, decision: Decision) -> None:
+def tried(
+    change: Imported, tree: Tree, places: Places, decision: Decision, answers: Answers
+) -> None:
     """Try the tools on another release, and count how they and vpatch's decision end."""
     there = set(tree.paths())
     paths = sorted({*change.before, *change.after} & there)
     wanted: Mapping[str, bytes] | None = None
     situation = "open"
     if change.hand:
-        hand = edit_of(list(change.hand), tree)
+        hand = edit_of(list(change.hand), tree, answers)
         if hand is None or hand.fault or hand.variants != change.variants:
             return
         wanted = hand.after
@@ -215,10 +237,10 @@ def tried(change: Imported, tree: Tree, places: Places, decision: Decision) -> N
     change.row.releases[situation] += 1
     target = {path: tree.read(path) for path in paths}
     results = {
-        tool: "failed" if made is None else verdict(change, target, made, wanted)
+        tool: "failed" if made is None else verdict(change, target, made, wanted, places)
         for tool, made in made_by_tools(change, target).items()
     }
-    results["vpatch"] = by_vpatch(change, decision, target, wanted)
+    results["vpatch"] = by_vpatch(change, decision, target, wanted, places)
     for tool, result in results.items():
         missed = result == "nothing" and situation == "open"
         change.row.count(tool, "wrong" if missed else result)
@@ -226,6 +248,13 @@ def tried(change: Imported, tree: Tree, places: Places, decision: Decision) -> N
 
 def made_by_tools(change: Imported, target: Files) -> dict[str, Files | None]:
     """The files that each tool leaves; None where it fails."""
+    key = change.row.group, change.row.name, tuple(sorted(target.items()))
+    if key not in _KNOWN:
+        _KNOWN[key] = _run_tools(change, target)
+    return _KNOWN[key]
+
+
+def _run_tools(change: Imported, target: Files) -> dict[str, Files | None]:
     found: dict[str, Files | None] = {}
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name) / "repository"
@@ -242,7 +271,11 @@ def made_by_tools(change: Imported, target: Files) -> dict[str, Files | None]:
 
 
 def by_vpatch(
-    change: Imported, decision: Decision, target: Files, wanted: Mapping[str, bytes] | None
+    change: Imported,
+    decision: Decision,
+    target: Files,
+    wanted: Mapping[str, bytes] | None,
+    places: Places,
 ) -> str:
     if decision.state in {State.UPSTREAMED, State.ABSENT}:
         return "nothing"
@@ -250,13 +283,22 @@ def by_vpatch(
         return "failed"
     before = {path: c.before for path, c in decision.changes.items() if c.before is not None}
     made = {path: c.after for path, c in decision.changes.items()}
-    return verdict(change, {**before, **target}, {**target, **made}, wanted)
+    return verdict(change, {**before, **target}, {**target, **made}, wanted, places)
 
 
 def verdict(
-    change: Imported, target: Files, made: Files, wanted: Mapping[str, bytes] | None
+    change: Imported,
+    target: Files,
+    made: Files,
+    wanted: Mapping[str, bytes] | None,
+    places: Places,
 ) -> str:
-    """Judge what was made of the target's files: by the code as by hand, or by definitions."""
+    """Judge what was made of the target's files: by the code as by hand, or by definitions.
+
+    Code that imports what the release lacks is wrong, whoever makes it.
+    """
+    if places.lacks_import(target, made):
+        return "wrong"
     if wanted is not None:
         same = all(
             same_code(path, made.get(path, b""), text, docstrings=False)
@@ -281,7 +323,7 @@ def survey(context: Context, groups: list[str], most: int, since: Version) -> li
                     made = plan(
                         [change.patch], tree, findings_for="none", answers=answers, shapes=False
                     )
-                    tried(change, tree, places, made.decisions[0])
+                    tried(change, tree, places, made.decisions[0], answers)
         print(f"tried {version}", file=sys.stderr)
     return [*rows, *(change.row for change in changes)]
 
@@ -302,7 +344,7 @@ def survey_merged(
         known = places.get(tree.pin.version) or Places(tree)
         places.clear()  # of the releases before
         places[tree.pin.version] = known
-        tried(each, tree, known, decision)
+        tried(each, tree, known, decision, context.answers)
 
     return merged_rows(context, changes, on_older), list(rows.values())
 
@@ -339,7 +381,7 @@ def main() -> int:
         with Context(offline=options.offline) as context:
             return _steps(context, options)
     groups = [options.only] if options.only else GROUPS
-    with Context(offline=options.offline) as context:
+    with OpenTrees(offline=options.offline) as context:
         rows = survey(context, groups, options.most, options.since)
         merged, older = (
             ([], []) if "merged" not in groups else survey_merged(context, "merged", MERGED)

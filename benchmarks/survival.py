@@ -42,6 +42,7 @@ from vpatch.workspace.selection import with_required
 
 if TYPE_CHECKING:
     from vpatch.library.patch import Patch
+    from vpatch.planning.answers import Answers
     from vpatch.source.tree import Pin, Tree
 
 ORIGINS = ["0.23.0", "0.22.1"]
@@ -111,9 +112,9 @@ class Trial:
     files: tuple[str, ...] = ()
 
 
-def edit_of(patches: list[Patch], tree: Tree) -> Edit | None:
+def edit_of(patches: list[Patch], tree: Tree, answers: Answers | None = None) -> Edit | None:
     """Plan a patch, the first, with those that it requires. None where it is not needed."""
-    decisions = plan(patches, tree).decisions
+    decisions = plan(patches, tree, answers=answers, shapes=False).decisions
     own = next(decision for decision in decisions if decision.patch.id == patches[0].id)
     if own.state.stops:
         return Edit({}, {}, f"{own.state}: {own.reason}")
@@ -127,10 +128,10 @@ def edit_of(patches: list[Patch], tree: Tree) -> Edit | None:
     taken = [decision.patch for decision in needed]
     made = Patched(tree, after, frozenset(patch.id for patch in taken))
     variants = tuple(decision.variant for decision in needed)
-    return Edit(before, after, fault_of(taken, made), variants)
+    return Edit(before, after, fault_of(taken, made, answers), variants)
 
 
-def fault_of(taken: list[Patch], made: Patched) -> str:
+def fault_of(taken: list[Patch], made: Patched, answers: Answers | None) -> str:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of vLLM's own code
         for path in (path for path in made.changed if path.endswith(".py")):
@@ -138,7 +139,8 @@ def fault_of(taken: list[Patch], made: Patched) -> str:
                 compile(made.read(path), path, "exec", dont_inherit=True)
             except SyntaxError as error:
                 return f"{path} does not compile: {error}"
-    again = [d for d in plan(taken, made).decisions if d.state is not State.APPLIED]
+    decisions = plan(taken, made, answers=answers, shapes=False).decisions
+    again = [d for d in decisions if d.state is not State.APPLIED]
     return "; ".join(f"a second plan says {d.patch.id} is {d.state}: {d.reason}" for d in again)
 
 

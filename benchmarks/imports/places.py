@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import ast
 import re
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING
 
 from imports.judge import MODULE, situation, units
@@ -44,4 +45,39 @@ class Places:
         return found[0] if len(found) == 1 else None
 
     def situation(self, before: Files, after: Files) -> Situation:
-        return situation(before, after, self.find)
+        found = situation(before, after, self.find)
+        return "gone" if found == "open" and self.lacks_import(before, after) else found
+
+    def lacks_import(self, before: Files, after: Files) -> bool:
+        """Whether new code imports from vLLM what neither the release nor `after` has."""
+        for path, text in after.items():
+            for module, name in _imports(text) - _imports(before.get(path, b"")):
+                own, inner = f"{module}/__init__.py", f"{module}/{name}"
+                files = (f"{module}.py", own, f"{inner}.py", f"{inner}/__init__.py")
+                texts = [after.get(file) or self._read(file) for file in files]
+                if texts[2:] == [None, None] and not any(_may_have(name, t) for t in texts[:2]):
+                    return True
+        return False
+
+    def _read(self, path: str) -> bytes | None:
+        return self._tree.read(path) if path in self._there else None
+
+
+def _may_have(name: str, text: bytes | None) -> bool:
+    word = rf"\b({name}|__getattr__)\b|import \*".encode()
+    return text is not None and re.search(word, text) is not None
+
+
+@lru_cache(maxsize=300)
+def _imports(text: bytes) -> frozenset[tuple[str, str]]:
+    """The paths of vLLM's modules that a file imports from, with the names."""
+    try:
+        nodes = list(ast.walk(ast.parse(text)))
+    except (SyntaxError, ValueError):
+        return frozenset()
+    return frozenset(
+        (str(node.module).replace(".", "/"), alias.name)
+        for node in nodes
+        if isinstance(node, ast.ImportFrom) and str(node.module).split(".")[0] == "vllm"
+        for alias in node.names
+    )

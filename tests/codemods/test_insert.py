@@ -411,3 +411,30 @@ def test_fields_and_members(edit, old, new):
 def test_a_string_goes_right_below_its_field():
     edit = {"insert": '"""At once."""', "after": "seqs = $_", "within": "Limits"}
     assert edited(edit, FIELDS) == FIELDS.replace("at once\n", 'at once\n    """At once."""\n')
+
+
+AT_END = {"insert": "def new():\n    return 1\n", "at-end-of": "module", "files": "*"}
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("def f():\n    pass\n", "def f():\n    pass\n\n\ndef new():\n    return 1\n"),
+        ("x = 1\n# the end\n", "x = 1\n\n\ndef new():\n    return 1\n# the end\n"),
+        ("x = 1\n\n\ndef new():\n    return 1\n", "x = 1\n\n\ndef new():\n    return 1\n"),
+    ],
+)
+def test_at_the_end_of_a_module(before, after):
+    assert edited(AT_END, before) == after
+    assert edited(AT_END, after) == after
+
+
+@pytest.mark.parametrize(
+    ("source", "problem"),
+    [
+        ("def new():\n    return 1\n\n\nx = 1\n", "another definition of new is already there"),
+        ("f()\nexit()\n", "is never reached, because of `exit()`"),
+    ],
+)
+def test_the_end_of_a_module_is_in_the_way(source, problem):
+    assert problem in str(run(AT_END, source).mismatch)

@@ -51,6 +51,7 @@ def test_expect_defaults_to_one():
         ({**REWRITE, "expect": {"count": 1, "at-least": 1}}, "count or at-least, not both"),
         ({**REWRITE, "expect": {"per": "folder"}}, "'tree' or 'file'"),
         ({**REWRITE, "expect": {"for-each": "$x"}}, "not a metavariable of where"),
+        ({"insert": "f()", "at-end-of": "module"}, "needs files"),
         (
             {**REWRITE, "where": {"$x": "a"}, "expect": {"for-each": "$y"}},
             r"not a metavariable of where \(\$x\)",

@@ -598,6 +598,65 @@ def test_a_form_that_does_the_same_in_more_releases_is_taken():
     assert lasting.holds_in == 1
 
 
+NEW = "\n\ndef new(a):\n    return a\n"
+
+
+@pytest.mark.parametrize(
+    ("after", "there", "taken"),
+    [
+        # The last definition is another one there.
+        (f"{BEFORE}{NEW}", "def other(a):\n    return a\n", "at-end-of"),
+        # The imports around it are others there.
+        (
+            BEFORE.replace("import os", "import json\nimport os").replace(
+                "return os.path.join(a, first)", "return os.path.join(a, first, json)"
+            ),
+            (
+                '"""A module."""\n\nimport abc\nimport re\n\n\n'
+                "def helper(a):\n    return os.path.join(a, first)\n"
+            ),
+            "add-import",
+        ),
+    ],
+)
+def test_a_place_that_depends_on_no_neighbour_lasts(after, there, taken):
+    before = BEFORE.replace("import os\nfrom x import", "\nimport os\n\nfrom x import")
+    change = FileChange(
+        PATH,
+        before.encode(),
+        after.replace("os\nfrom x", "os\n\nfrom x")
+        .replace('"""A module."""\nimport', '"""A module."""\n\nimport')
+        .encode(),
+    )
+    found = derive(change, tree_of({PATH: before}), others=[OtherFile(("1",), there.encode())])
+    assert taken in found[0].candidate.edits[0]
+    assert found[-1].holds_in == 1
+
+
+def test_only_the_best_form_is_tried_on_all_of_the_file(monkeypatch):
+    tried = []
+    is_exact = Trial.is_exact
+    monkeypatch.setattr(
+        Trial, "is_exact", lambda self, *args: tried.append(args) or is_exact(self, *args)
+    )
+    before = "def f(x):\n    a = g(x)\n    return a\n"
+    after = before.replace("    return a\n", "    a = h(a)\n    return a\n")
+    change = FileChange(PATH, before.encode(), after.encode())
+    others = [OtherFile(("0.2.0",), b"def f(x):\n    b = g(x)\n    return c\n")]
+    (one,) = derive(change, tree_of({PATH: before}), others=others)
+    assert one.forms > len(tried) == 1
+
+
+def test_new_code_above_code_that_changes_is_one_edit():
+    """The code below is no place to insert at, as it is otherwise afterwards."""
+    before = "def f(x):\n    # why\n    return g(x)\n"
+    new = '    """Say why."""\n    x = g(x)\n    x = h(x)\n    return x.strip()\n'
+    after = f"def f(x):\n{new}"
+    found = derived(after, before)
+    assert [edit.why for edit in found] == [None]
+    assert made(found, before) == after.replace("    return x", "    # why\n    return x")
+
+
 @pytest.mark.parametrize(
     ("there", "made_there", "same"),
     [

@@ -668,6 +668,34 @@ def test_a_name_that_nothing_defines(tmp_path):
     )
 
 
+@pytest.mark.parametrize(
+    ("import_", "lacks"),
+    [
+        ("from vllm.utils.gone import helper", True),
+        ("from vllm.utils import gone", True),
+        ("from .utils import gone", True),
+        ("from vllm.utils import helper, inner", False),
+        ("from vllm.utils.built import helper", False),
+        ("from vllm.anything import gone", False),
+        ("from elsewhere import gone", False),
+        ("try:\n    from vllm.utils import gone\nexcept ImportError:\n    gone = 1", False),
+    ],
+)
+def test_an_import_of_what_the_tree_lacks(tmp_path, import_, lacks):
+    """A module may be made by a build, if other files import it too."""
+    tree = {
+        MODULE: "# f\nA = 1\n",
+        "vllm/utils/__init__.py": "def helper(): ...\n",
+        "vllm/utils/inner.py": "",
+        "vllm/anything.py": "def __getattr__(name): ...\n",
+        "vllm/user.py": "from vllm.utils.built import Other\n",
+    }
+    edit = {"insert": import_, "after": "A = 1"}
+    decision = decide(patch_of(tmp_path, edits=[edit]), tree_of(tree))
+    assert decision.state is (State.CONFLICT if lacks else State.NEEDED)
+    assert decision.reason.endswith(", which the tree lacks") is lacks
+
+
 SNIPPET = """\
 from math import isnan as is_nan, inf
 import os.path

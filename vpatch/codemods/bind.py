@@ -9,7 +9,7 @@ from vpatch.codemods.add_keyword import AddKeyword
 from vpatch.codemods.change import DiffLikeRewrite, change_of
 from vpatch.codemods.custom import Custom
 from vpatch.codemods.diff import bytes_beside, parse_diff
-from vpatch.codemods.insert import Insert
+from vpatch.codemods.insert import Insert, InsertAtEnd
 from vpatch.codemods.pattern import (
     PatternError,
     parse_expression,
@@ -114,7 +114,8 @@ def _bind_python(edit: Declared, folder: Path, trust: Trust) -> BoundEdit:
             code, uses = read_code(edit.insert, folder)
             position, anchor = next((p, a) for p, a in edit.anchors.items() if a is not None)
             below = _blank_below(edit.insert)
-            codemod = Insert(parse_pattern(anchor), place, code, position, below)
+            kind = InsertAtEnd if edit.is_at_end_of_module else Insert
+            codemod = kind(parse_pattern(anchor), place, code, position, below)
             name = f"insert {position} {_short(anchor)}"
         case declared.AddImportEdit():
             # libcst.codemod costs a third of a run's imports, and few patches add an import.

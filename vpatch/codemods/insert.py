@@ -240,6 +240,41 @@ class _Inside(_Inserter):
         return updated if new is None else updated.with_changes(body=block.with_changes(body=new))
 
 
+class InsertAtEnd(Insert):
+    """Put `code` at the end of the module. `sought` is only the word for that."""
+
+    def __post_init__(self) -> None:
+        check_bound(self.code, self.sought)
+
+    @property
+    def needles(self) -> Sequence[frozenset[bytes]]:
+        return (frozenset(),)
+
+    @property
+    def reading(self) -> Reading:
+        names = {each.name.value for each in self.code if isinstance(each, DEFINITIONS)}
+        return Reading([frozenset()], "module statement", "everywhere", frozenset(names), ifs=False)
+
+    def apply(self, module: cst.Module, extents: Extents) -> EditOutcome:
+        return _AtEnd(self).run(module, extents)
+
+
+class _AtEnd(_Inserter):
+    kinds = (cst.Module,)
+
+    def _passes_over(self, statement: cst.CSTNode) -> bool:
+        del statement
+        return True
+
+    def edit(self, original: cst.CSTNode, updated: cst.CSTNode) -> cst.CSTNode:
+        body = cast("cst.Module", original).body
+        match = Match(spellings=self.spellings)
+        new = self.inserted(
+            list(body), len(body), match, original, original=body, indices=[], nested=False
+        )
+        return updated if new is None else updated.with_changes(body=new)
+
+
 def _set_apart(behind: list[cst.CSTNode], blank: int) -> list[cst.CSTNode]:
     """The statements below new code, with at least so many blank lines above the first."""
     match behind:

@@ -27,6 +27,10 @@ Where = Annotated[
 ]
 
 
+# The end of a file, as `at-end-of` names it.
+MODULE = "module"
+
+
 class Expect(Declared):
     """How many places an edit must find, those that are done already included."""
 
@@ -145,7 +149,13 @@ class InsertEdit(PlacedEdit):
     def _one_anchor(self) -> InsertEdit:
         if sum(a is not None for a in self.anchors.values()) != 1:
             raise ValueError("give exactly one of before, after, at-start-of, at-end-of")
+        if self.is_at_end_of_module and (self.files is None or self.within is not None):
+            raise ValueError(f"at-end-of: {MODULE} needs files, and takes no within")
         return self
+
+    @property
+    def is_at_end_of_module(self) -> bool:
+        return self.at_end_of == MODULE
 
     @property
     def anchors(self) -> dict[Literal["before", "after", "start", "end"], str | None]:

@@ -223,7 +223,35 @@ def _of_python(
         both = None if following is None else _with_following(case, following)
         edits = None if both is None else _with_comments(both, following, trial)
         taken = int(edits is not None)
-        yield from edits if edits is not None else _edits_of(case, trial, exact=exact)
+        if edits is None:
+            others = replace(trial.others)
+            edits = list(_edits_of(case, trial, exact=exact))
+            joined = None if following is None else _joined(case, following)
+            if joined is not None and any(edit.why for edit in edits):
+                together = list(_edits_of(joined, replace(trial, others=others), exact=exact))
+                if not any(edit.why for edit in together):
+                    edits, taken = together, 1
+                    trial.others.files = others.files
+        yield from edits
+
+
+def _joined(new: Case, changed: Case) -> Case | None:
+    """New statements right above others that change, as one; None for other differences.
+
+    An insert finds no place beside code that changes itself.
+    """
+    above, below = new.difference, changed.difference
+    is_above = above.before[1] == below.before[0] and above.after[1] == below.after[0]
+    if not is_above or above.old or not above.new or not below.old or below.part is not None:
+        return None
+    both = replace(
+        below,
+        new=(*above.new, *below.new),
+        before=(above.before[0], below.before[1]),
+        after=(above.after[0], below.after[1]),
+        indices=above.indices,
+    )
+    return replace(changed, difference=both)
 
 
 def _edits_of(case: Case, trial: Trial, *, exact: bool) -> Iterator[DerivedEdit]:
@@ -335,19 +363,35 @@ def _choose(
     near: dict[Verdict, list[Candidate]] = {}
     candidates = _exact(case, trial, place, strategies, near, choice)
     change = ByteChange(now, wanted)
-    best = trial.most_lasting(candidates, change, case.scope)
+
+    def is_exact(candidate: Candidate) -> bool:
+        bound = trial.bound(candidate)
+        is_same = bound is not None and trial.is_exact(bound, place.passage)
+        if not is_same:
+            # Lines that are longer elsewhere in the file may decide about the layout.
+            near.setdefault("layout", []).append(candidate)
+        return is_same
+
+    best = trial.most_lasting(candidates, change, case.scope, fits=is_exact)
     if best is not None:
         choice.candidate = _with_files(_short(best, "exact", trial, place), trial)
         return bool(near)
-    verdicts: list[tuple[Candidate, Verdict]] = []
+    verdicts: dict[int, Verdict] = {}
+
+    def gives_code(candidate: Candidate) -> bool:
+        bound = trial.bound(candidate)
+        verdict = None if bound is None else trial.verdict(bound, place.passage)
+        if verdict is not None:
+            verdicts[id(candidate)] = verdict
+        return verdict is not None
+
     for further in () if exact else (near.get("layout", []), near.get("code", [])):
-        fitting = _fitting(further, trial, place.passage, verdicts)
-        best = trial.most_lasting(fitting, change, case.scope)
+        best = trial.most_lasting(further, change, case.scope, fits=gives_code)
         if best is not None:
-            gives = next(verdict for candidate, verdict in verdicts if candidate is best)
+            gives = verdicts[id(best)]
             choice.gives = None if gives == "exact" else gives
             short = _short(best, gives, trial, place)
-            choice.candidate = _with_glob(short, trial.glob, everywhere=True)
+            choice.candidate = _with_files(short, trial)
             break
     return bool(near)
 
@@ -363,21 +407,6 @@ def _short(
     return change
 
 
-def _fitting(
-    candidates: Sequence[Candidate],
-    trial: Trial,
-    passage: Passage,
-    verdicts: list[tuple[Candidate, Verdict]],
-) -> Iterator[Candidate]:
-    """The candidates that give at least the code in the whole file; `verdicts` get what each is."""
-    for candidate in candidates:
-        bound = trial.bound(candidate)
-        verdict = None if bound is None else trial.verdict(bound, passage)
-        if verdict is not None:
-            verdicts.append((candidate, verdict))
-            yield candidate
-
-
 def _exact(
     case: Case,
     trial: Trial,
@@ -386,7 +415,7 @@ def _exact(
     near: dict[Verdict, list[Candidate]],
     choice: _Choice,
 ) -> Iterator[Candidate]:
-    """The candidates that give the bytes; those that give the code of the window go to `near`."""
+    """The candidates that give the bytes of the window; those that give its code go to `near`."""
     numbers = itertools.count()
     for strategy in strategies:
         try:
@@ -397,12 +426,10 @@ def _exact(
                 if bound is None:
                     continue
                 verdict = trial.verdict(bound, place.window)
-                if verdict == "exact" and trial.is_exact(bound, place.passage):
+                if verdict == "exact":
                     yield candidate
                 elif verdict is not None:
-                    # Lines that are longer elsewhere in the file may decide about the layout.
-                    at_most: Verdict = "layout" if verdict == "exact" else verdict
-                    near.setdefault(at_most, []).append(candidate)
+                    near.setdefault(verdict, []).append(candidate)
         except (TimeOverError, UnavailableError):
             raise
         except Exception as error:  # noqa: BLE001 - the others may still say the difference
@@ -413,7 +440,7 @@ def _exact(
 
 def _with_files(candidate: Candidate, trial: Trial) -> Candidate:
     """The candidate with the file named, unless a qualified name finds the place in the tree."""
-    named = all("within" in edit or "of" in edit for edit in candidate.edits)
+    named = all({"within", "of", "beside"} & edit.keys() for edit in candidate.edits)
     if named and trial.everywhere(candidate):
         return candidate
     return _with_glob(candidate, trial.glob, everywhere=True)

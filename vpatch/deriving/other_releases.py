@@ -14,6 +14,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from vpatch.changes.time_limit import check_time
+from vpatch.codemods.add_import import AddImport
 from vpatch.deriving.left_out import WithoutBodies, without_bodies
 from vpatch.planning.editing import run_edit
 from vpatch.planning.view import UnparsableFile
@@ -99,12 +100,18 @@ class OtherFiles:
         parts: Sequence[WithoutBodies],
     ) -> Survival:
         survival = Survival()
+        # It goes where the imports of a file are, whatever these are.
+        is_import = all(isinstance(edit.codemod, AddImport) for edit in bound)
         for other, part in zip(self.files, parts, strict=True):
             check_time()
             after = _made_of(bound, view.over({self.path: part.text}), self.path)
             if after is None:
                 survival = replace(survival, failed=(*survival.failed, *other.releases))
-            elif after == part.text or does_the_same(change, ByteChange(part.text, after)):
+            elif (
+                is_import
+                or after == part.text
+                or does_the_same(change, ByteChange(part.text, after))
+            ):
                 same = replace(other, content=part.restored(after))
                 survival = replace(survival, same=(*survival.same, same))
             else:

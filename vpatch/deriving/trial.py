@@ -27,13 +27,15 @@ from vpatch.trust.decision import NOTHING
 from vpatch.util.scratch import scratch_folder
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from vpatch.codemods.bind import BoundEdit
     from vpatch.deriving.candidate import Candidate, Declared
     from vpatch.deriving.other_releases import ByteChange, OtherFiles, Survival
     from vpatch.deriving.passage import Passage
     from vpatch.source.tree import Tree
+
+    _Form = tuple[Candidate, Sequence[BoundEdit], Survival]
 
 # What a candidate gives: the bytes of the source, the same code and comments in another layout, or
 # the same code alone.
@@ -93,18 +95,41 @@ class Trial:
         return after if is_idle else None
 
     def most_lasting(
-        self, candidates: Iterable[Candidate], change: ByteChange, scope: Sequence[str] | None
+        self,
+        candidates: Iterable[Candidate],
+        change: ByteChange,
+        scope: Sequence[str] | None,
+        *,
+        fits: Callable[[Candidate], bool] = lambda _: True,
     ) -> Candidate | None:
         """The candidate that does the same in most of the other releases; the first of several.
 
         The other releases get what it makes of them, for the next difference. `scope` is the name
-        of the definition that all candidates edit; None where they may edit any.
+        of the definition that all candidates edit; None where they may edit any. `fits` is asked
+        of the best one first, as it may take long.
         """
         if not self.others.files:
-            return next(iter(candidates), None)
+            return next(filter(fits, candidates), None)
+        candidates = iter(candidates)
+        while forms := self._survivals(candidates, change, scope):
+            for candidate, bound, survival in sorted(forms, key=_rank, reverse=True):
+                if not fits(candidate):
+                    continue
+                self.others.files = survival.same
+                if scope == ():
+                    # Without the name of a definition, the places in all functions count.
+                    (whole,) = self.others.survivals([bound], self._alone, change, None)
+                    self.others.files = whole.same
+                return candidate
+        return None
+
+    def _survivals(
+        self, candidates: Iterator[Candidate], change: ByteChange, scope: Sequence[str] | None
+    ) -> list[_Form]:
+        """The next candidates with what they make of other releases, up to one that fits all."""
         tried: list[tuple[Candidate, Sequence[BoundEdit]]] = []
 
-        def forms() -> Iterator[Sequence[BoundEdit]]:
+        def bound_forms() -> Iterator[Sequence[BoundEdit]]:
             for candidate in itertools.islice(candidates, _MOST_FORMS):
                 bound = self.bound(candidate)
                 if bound is not None:
@@ -112,21 +137,12 @@ class Trial:
                     self.others.tried += 1
                     yield bound
 
-        best: tuple[Candidate, Survival] | None = None
-        for survival in self.others.survivals(forms(), self._alone, change, scope):
-            if best is None or survival.rank > best[1].rank:
-                best = tried[-1][0], survival
+        forms: list[_Form] = []
+        for survival in self.others.survivals(bound_forms(), self._alone, change, scope):
+            forms.append((*tried[-1], survival))
             if survival.releases == self.others.releases:
                 break
-        if best is None:
-            return None
-        survival = best[1]
-        if scope == ():
-            # Without the name of a definition, the places in all functions count.
-            last = [bound for candidate, bound in tried if candidate is best[0]]
-            (survival,) = self.others.survivals(last, self._alone, change, None)
-        self.others.files = survival.same
-        return best[0]
+        return forms
 
     def _placed(self, candidate: Candidate) -> list[Declared]:
         """The edits on this file alone; a text of any file stays where it is."""
@@ -154,12 +170,19 @@ class Trial:
         """The other files that define what the edits are limited to by name."""
         others: set[str] = set()
         for edit in candidate.edits:
+            if "beside" in edit:
+                others |= files_defining(str(edit["beside"]), self.tree)
+                continue
             owner, _, name = str(edit.get("within") or edit["of"]).partition(".")
             if "within" in edit or name:
                 others |= files_with_root(owner, self.tree)
             else:
                 others |= files_defining(f"{owner} = ", self.tree)
         return frozenset(others - {self.path})
+
+
+def _rank(form: _Form) -> tuple[int, int]:
+    return form[2].rank
 
 
 def bound_edits(edits: Sequence[Declared], files: Mapping[str, bytes]) -> list[BoundEdit] | None:

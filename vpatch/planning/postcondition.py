@@ -12,6 +12,7 @@ from vpatch.codemods.custom import Custom
 from vpatch.codemods.nesting import NestedTooDeeplyError, measured
 from vpatch.codemods.text import AddFile, TextReplacement
 from vpatch.planning.editing import lacks, probe, run_edit
+from vpatch.planning.missing_imports import missing_imports
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -40,6 +41,7 @@ def broken_promise(
         if fault is not None:
             return f"after the patch, {path} does not compile: {fault}"
     faults = list(_faults_of_names(variant, changes, after))
+    faults = faults or list(missing_imports(changes, after))
     if faults:
         return "\n".join(faults)
     looks = [

@@ -160,6 +160,10 @@ class View:
             return f"{path} is a folder"
         return None
 
+    def has_path_below(self, *starts: str) -> bool:
+        """Whether a path begins with one of some texts."""
+        return any(path.startswith(starts) for path in (*self._paths, *self.files))
+
     @cached_property
     def _package(self) -> Mapping[str, bytes]:
         return self.tree.package_files

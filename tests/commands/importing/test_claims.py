@@ -35,6 +35,16 @@ def test_the_effect_is_the_new_code_of_an_edit():
     assert made.effect == {"find": "g(..., a=1)", "within": "f"}
 
 
+def test_the_effect_of_a_change_is_its_new_side():
+    old = "    a = str(x)\n    b = str(a)\n    if a and b and a != b:\n        b = f'{a} {b}'\n"
+    new = "    if x:\n        a = len(x)\n        b = f'{a} things'\n        b += str(x)\n"
+    rest = "    else:\n        b = 1\n    return b\n"
+    made = drafted(f"def f(x):\n{new}{rest}", f"def f(x):\n{old}{rest}")
+    assert "change" in made.assembled.edits[0]
+    assert made.effect["within"] == "f"
+    assert made.effect["find"].startswith("if x:\n    a = len(x)\n")
+
+
 def test_the_effect_of_a_text_is_the_new_text():
     made = drafted(BEFORE.replace("y = g(x)", "y = g(x)  # once"))
     (edit,) = made.assembled.edits

@@ -13,6 +13,7 @@ from packaging.version import Version
 from pydantic import ValidationError
 
 from vpatch.changes.paths import glob_of, glob_of_texts
+from vpatch.codemods.change import sides_of
 from vpatch.codemods.pattern import parse_pattern
 from vpatch.commands.importing.concerns import whole_lines
 from vpatch.commands.importing.whole_statements import whole_statements
@@ -177,6 +178,10 @@ def _effect_parts(edit: Declared, files: Mapping[str, bytes], after: View) -> It
             yield from _insert_parts(code, "", _outer(edit, where))
         case {"delete": str(code)}:
             yield {"none": [{"find": code, **where}]}
+        case {"change": str(text)}:
+            before, code = sides_of(text)
+            is_there = bool(code.strip())
+            yield {"find": code, **where} if is_there else {"none": [{"find": before, **where}]}
         case _:
             yield from _text_parts(edit, files, after)
 

@@ -113,22 +113,33 @@ def _lacking(
 ) -> Iterator[LackingImport]:
     try:
         sides = SourceCode(file.before or b""), SourceCode(file.after)
-        bound = [(other.releases, bound_in(parsed(other.content))) for other in others]
+        needed = list(_needed(*sides, words))
+        # To parse all of the others takes long.
+        bound = [(o.releases, bound_in(parsed(o.content))) for o in (others if needed else ())]
     except (SyntaxError, ValueError, RecursionError):
         return
-    unchanged = {ast.dump(one.node) for one in sides[0].block.statements}
-    for node in (one.node for one in sides[1].block.statements):
+    for node, alias, user in needed:
+        name = alias.asname or alias.name
+        releases = [v for versions, names in bound if name not in names for v in versions]
+        if releases:
+            code = ast.unparse(ast.ImportFrom(node.module, [alias], 0))
+            edit: Declared = {"add-import": code, "beside": user}
+            yield LackingImport(file.path, f"{node.module}.{alias.name}", edit, tuple(releases))
+
+
+def _needed(
+    before: SourceCode, after: SourceCode, words: AbstractSet[str]
+) -> Iterator[tuple[ast.ImportFrom, ast.alias, str]]:
+    """The names that a file imports before and after, with what uses them more often."""
+    unchanged = {ast.dump(one.node) for one in before.block.statements}
+    for node in (one.node for one in after.block.statements):
         if not isinstance(node, ast.ImportFrom) or node.level or ast.dump(node) not in unchanged:
             continue
         for alias in node.names:
             name = alias.asname or alias.name
-            releases = [v for versions, names in bound if name not in names for v in versions]
-            user = _new_user(name, *sides) if releases and name in words else None
+            user = _new_user(name, before, after) if name in words else None
             if user is not None:
-                code = ast.unparse(ast.ImportFrom(node.module, [alias], 0))
-                edit: Declared = {"add-import": code, "beside": user}
-                dotted = f"{node.module}.{alias.name}"
-                yield LackingImport(file.path, dotted, edit, tuple(releases))
+                yield node, alias, user
 
 
 def _new_user(name: str, before: SourceCode, after: SourceCode) -> str | None:

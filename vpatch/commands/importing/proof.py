@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from typing import TYPE_CHECKING, Literal
 
 from vpatch.deriving.derive import DOCSTRING
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
     from vpatch.planning.answers import Answers
     from vpatch.planning.state import Decision
     from vpatch.source.tree import Tree
+
+    _Files = tuple[tuple[str, bytes], ...]
 
 # What `git apply -3` makes of the original diff.
 GitResult = Literal["applies", "conflicts", "no such file"]
@@ -150,10 +153,19 @@ def _git_result(draft: Draft, tree: Tree, paths: frozenset[str]) -> GitResult:
     files = draft.change.files
     if any(file.before is not None and file.path not in paths for file in files):
         return "no such file"
+    sides = (
+        tuple((file.path, file.before) for file in files if file.before is not None),
+        tuple((file.path, file.after) for file in files),
+        tuple((file.path, tree.read(file.path)) for file in files if file.path in paths),
+    )
+    return "applies" if _applies(*sides) else "conflicts"
+
+
+@lru_cache(maxsize=64)
+def _applies(before: _Files, after: _Files, there: _Files) -> bool:
+    """Whether a diff applies to files that are there; many releases have the same ones."""
     with scratch_folder() as folder:
         scratch = ScratchRepository(folder)
-        old = scratch.state({f.path: f.before for f in files if f.before is not None})
-        new = scratch.state({file.path: file.after for file in files})
-        diff = scratch.diff(old, new)
-        scratch.state({file.path: tree.read(file.path) for file in files if file.path in paths})
-        return "conflicts" if scratch.apply(diff, three_way=True) else "applies"
+        diff = scratch.diff(scratch.state(dict(before)), scratch.state(dict(after)))
+        scratch.state(dict(there))
+        return not scratch.apply(diff, three_way=True)

@@ -6,6 +6,7 @@ import ast
 import itertools
 from typing import TYPE_CHECKING
 
+from vpatch.declare.edits import MODULE
 from vpatch.deriving.candidate import Candidate, Case, Declared, one, within
 from vpatch.deriving.code import dedented, mark_ellipses, named, names_in
 from vpatch.deriving.source_code import is_docstring
@@ -105,6 +106,8 @@ def _places(
 
 def _ends(case: Case, above: Statement | None, below: Statement | None) -> Iterator[Declared]:
     block = case.difference.blocks[1]
+    if block.owner is None and below is None:
+        yield {"at-end-of": MODULE}
     if block.owner is None or not isinstance(block.owner, ast.stmt):
         return
     for text in named(case.after, block.owner):

@@ -1,0 +1,81 @@
+"""New code imports from the tree's own package what the tree does not have."""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+import re
+from functools import partial
+from typing import TYPE_CHECKING
+
+from vpatch.planning.outline import is_python
+from vpatch.planning.users import imported_from
+from vpatch.util.words import has_word
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from vpatch.planning.state import Change
+    from vpatch.planning.view import View
+
+# What a module may have without naming it.
+_ANYTHING = re.compile(rb"import \*|\b__getattr__\b|\bglobals\(\)|\bsetattr\(")
+_Name = tuple[str | None, int, str]
+
+
+def missing_imports(changes: Mapping[str, Change], after: View) -> Iterator[str]:
+    """Say which new imports name a module of the tree, or a name of it, that is not there.
+
+    An import in a `try` may fail, and one for type checkers does not run. What another file of the
+    tree imports as well may be made by a build.
+    """
+    for path, change in changes.items():
+        if not is_python(path):
+            continue
+        digests = [hashlib.sha256(text).digest() for text in (change.before or b"", change.after)]
+        known: Sequence[_Name] = after.answers.ask(
+            f"new imports; is there: {change.before is not None}", digests, partial(_new, change)
+        )
+        for module, level, name in known:
+            stem = imported_from(path, module, level)
+            if _is_missing(stem, name, path, after):
+                dotted = stem.replace("/", ".")
+                yield f"after the patch, {path} imports {name} from {dotted}, which the tree lacks"
+
+
+def _new(change: Change) -> list[_Name]:
+    before = set() if change.before is None else set(_imports(change.before))
+    return [one for one in dict.fromkeys(_imports(change.after)) if one not in before]
+
+
+def _imports(text: bytes) -> Iterator[_Name]:
+    """The imports of names that run, by module, level and name."""
+    nodes: list[ast.AST] = [ast.parse(text)]
+    while nodes:
+        node = nodes.pop(0)
+        if isinstance(node, ast.ImportFrom):
+            yield from ((node.module, node.level, alias.name) for alias in node.names)
+        elif isinstance(node, (ast.Try, ast.TryStar)):
+            nodes += [*node.orelse, *node.finalbody]
+        elif isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
+            nodes += node.orelse
+        else:
+            nodes += ast.iter_child_nodes(node)
+
+
+def _is_missing(stem: str, name: str, path: str, view: View) -> bool:
+    """Whether a module of the tree, or a name of it, is nowhere: `stem` is its path."""
+    if name == "*" or not view.has_path_below(f"{stem.partition('/')[0]}/"):
+        return False
+    texts = (view.read(file) for file in (f"{stem}.py", f"{stem}/__init__.py"))
+    there = next((text for text in texts if text is not None), None)
+    if there is not None and (has_word(name.encode(), there) or _ANYTHING.search(there)):
+        return False
+    inner = f"{stem}/{name}"
+    if view.has_path_below(f"{inner}.", f"{inner}/", *([] if there is not None else [f"{stem}."])):
+        return False
+    module = re.escape(stem.replace("/", ".")).encode()
+    imports = re.compile(rb"^\s*(?:from|import)\s+%s\b" % module, re.MULTILINE)
+    words = frozenset(part.encode() for part in (stem.rpartition("/")[2], there and name) if part)
+    others = (view.pristine(file) or b"" for file in view.holding([words], None) if file != path)
+    return not any(imports.search(text) for text in others)
