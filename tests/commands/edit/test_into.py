@@ -148,6 +148,27 @@ def test_a_commit_names_the_new_patch(both):
     assert 'title: "[Bugfix] Wider heads"' in yaml(both, "more")
 
 
+KEYWORD = "\n- find: launch($config, ...)\n  add-keyword: {depth: '1'}\n"
+
+
+@pytest.mark.parametrize(
+    ("edit", "old", "new"),
+    [
+        # In the other order, the keywords have another order, too.
+        (KEYWORD, "depth=1", "depth=1, width=2"),
+        # In the other order, the first patch is a conflict.
+        (SLOW_MODE, 'mode="slow"', 'mode="slow", width=2'),
+    ],
+)
+def test_a_patch_of_the_same_call_is_not_required(empty, edit, old, new):
+    """The new patch does the same without the other one."""
+    empty.patch("both", edit)
+    opened(empty, "both")
+    change(empty, ENGINE, old, new)
+    assert into(empty, "--json").json["new"]["requires"] == []
+    assert 'launch(config, mode="fast", width=2)' in made(empty, "more")[ENGINE]
+
+
 RECIPE = f"vllm: {VERSION}\npatches: [slow-mode, name-proj]\n"
 
 

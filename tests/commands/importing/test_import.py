@@ -264,6 +264,19 @@ def test_patches_that_fit_alone_in_any_order_require_nothing(empty, source):
     assert b"Linear(4, 9)" in (empty.target / LLAMA).read_bytes()
 
 
+def test_of_patches_of_one_call_only_those_that_need_another_require_it(empty, source):
+    head = "--- a/vllm/engine.py\n+++ b/vllm/engine.py\n@@ -1,2 +1,2 @@\n def start(config):\n"
+    steps = ['mode="fast"', 'mode="slow"', 'mode="slow", depth=1', 'mode="slow", depth=2']
+    calls = [f"    return launch(config, {step})\n" for step in steps]
+    for number, name in enumerate(("z", "b", "c")):
+        source(f"{head}-{calls[number]}+{calls[number + 1]}", f"series/{number}-{name}.diff")
+    imported(empty, "series")
+    requires = [declared(empty, name).get("requires", []) for name in "zbc"]
+    assert requires == [[], [], ["b"]]
+    empty.run("apply", "--vllm", VERSION, "--patch", "c", "--patch", "z")
+    assert calls[3].encode() in (empty.target / ENGINE).read_bytes()
+
+
 def test_a_changed_tree_becomes_a_patch(empty):
     tree = write_tree(empty.folder / "mine")
     (tree / ENGINE).write_bytes(FILES[ENGINE].replace(b"fast", b"slow"))

@@ -79,8 +79,6 @@ def _in_variables(bench: Workbench, one: FoldedEdits, begun: Outcome) -> FoldedE
     """The edits with metavariables in place of the code that these match where it was `begun`."""
     edits = list(one.edits)
     for number, edit in enumerate(one.edits):
-        if edit.declared in one.before:
-            continue
         for declared in in_variables(edit.declared, edit.origin, one.before, begun.bound):
             tried = [*edits[:number], replace(edit, declared=declared), *edits[number + 1 :]]
             after = bench.run(_declared(tried), one.files)

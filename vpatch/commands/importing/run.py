@@ -40,6 +40,8 @@ if TYPE_CHECKING:
 _Plainer = Literal["apart", "exact", "text"]
 # Longer than any line of code.
 _LONG = 10_000
+# Of so many earlier patches each is left out once, to see whether a patch needs it.
+_MOST_TRIED = 8
 
 
 @dataclass(frozen=True)
@@ -197,21 +199,43 @@ class ImportRun:
         }
 
     def _requires_by_file(self, drafts: Sequence[Draft]) -> dict[str, tuple[str, ...]]:
-        """Of patches of one file: none is needed by one that fits the release alone."""
+        """Of patches of one file: those without which one does not fit the release.
+
+        Without a recipe, patches apply in the order of their ids, and must give the same then.
+        """
         chain = _chain(drafts)
         if not any(chain.values()):
             return chain
-        patches = sorted(self._write(drafts, {}), key=lambda patch: patch.id)
+        patches = {patch.id: patch for patch in self._write(drafts, {})}
+        fit = {name: self._needed_to_fit(name, chain[name], patches) for name in chain}
         files = {file.path: file.after for one in drafts for file in one.change.files}
-        answers = self.context.answers
-        if not give_together(patches, files, self.tree, answers):
-            return chain
-        alone = [
-            plan([patch], self.tree, answers=answers, shapes=False).decisions[0]
-            for patch in patches
-        ]
-        fit = {decision.patch.id for decision in alone if decision.state is State.NEEDED}
-        return {name: () if name in fit else needed for name, needed in chain.items()}
+        for by_order in (False, True):
+            requires = {
+                name: tuple(one for one in needed if one in fit[name] or (by_order and one > name))
+                for name, needed in chain.items()
+            }
+            series = sorted(self._write(drafts, requires), key=lambda patch: patch.id)
+            if give_together(series, files, self.tree, self.context.answers):
+                return requires
+        return chain
+
+    def _needed_to_fit(
+        self, name: str, earlier: Sequence[str], patches: Mapping[str, Patch]
+    ) -> Sequence[str]:
+        """The earlier patches that one needs, by trials without each; of many, all or none."""
+        needed = list(earlier)
+        trials = [[one] for one in earlier] if len(earlier) <= _MOST_TRIED else []
+        for out in [list(earlier), *trials]:
+            rest = [one for one in needed if one not in out]
+            plans = plan(
+                [patches[one] for one in (*rest, name)],
+                self.tree,
+                answers=self.context.answers,
+                shapes=False,
+            )
+            if all(one.state is State.NEEDED for one in plans.decisions):
+                needed = rest
+        return needed
 
     def _recognise(
         self, drafts: Sequence[Draft], requires: Mapping[str, Sequence[str]]

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from vpatch.changes.change import FileChange, Message, SourceChange
-from vpatch.commands.importing.needed_names import patches_needed_by_name
+from vpatch.commands.importing.needed_names import patches_needed_by_name, same_calls
 from vpatch.errors import VpatchError
 from vpatch.planning.plan import plan
 from vpatch.planning.relations import required
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     from vpatch.commands.edit.into.ground import Ground
     from vpatch.library.patch import Patch
+    from vpatch.planning.state import Plan
     from vpatch.workspace.context import Context
 
 
@@ -70,20 +71,26 @@ class NeededBelow:
         return [one for one in below if one.id in ids]
 
     def _fits_without(self, patch: Patch, new: Patch, wanted: dict[str, bytes]) -> bool:
-        """Whether the new patch applies without a patch, and with it gives the same before it."""
+        """Whether the new patch applies without one that, behind it, stops or gives the same."""
         below = self.ground.below
         behind = [one for one in below if one is patch or patch in required(one, below)]
         before = [one for one in below if one not in behind]
-        return self._files([*before, new, *behind]) == wanted
+        if self._files([*before, new]) is None:
+            return False
+        swapped = self._plan([*before, new, *behind])
+        files = {path: change.after for path, change in overall_changes(swapped).items()}
+        return any(one.state.stops for one in swapped.decisions) or same_calls(files, wanted)
 
     def _files(self, patches: Sequence[Patch]) -> dict[str, bytes] | None:
         """What patches make of the tree, the new one among them; None if it does not apply."""
         known = {one.patch.id: one.state for one in self.ground.plan.decisions}
-        answers = self.context.answers
-        plans = plan(patches, self.ground.tree, answers=answers, shapes=False)
+        plans = self._plan(patches)
         if any(one.state is not known.get(one.patch.id, State.NEEDED) for one in plans.decisions):
             return None
         return {path: change.after for path, change in overall_changes(plans).items()}
+
+    def _plan(self, patches: Sequence[Patch]) -> Plan:
+        return plan(patches, self.ground.tree, answers=self.context.answers, shapes=False)
 
     def _as_change(self, patch: Patch) -> SourceChange:
         decisions = self.ground.plan.decisions
