@@ -679,6 +679,14 @@ def test_a_name_that_nothing_defines(tmp_path):
         ("from vllm.anything import gone", False),
         ("from elsewhere import gone", False),
         ("try:\n    from vllm.utils import gone\nexcept ImportError:\n    gone = 1", False),
+        (
+            "import contextlib\nwith contextlib.suppress(OSError):\n    from vllm.utils import gone",
+            False,
+        ),
+        (
+            "import vllm.utils\nif hasattr(vllm.utils, 'gone'):\n    from vllm.utils import gone",
+            False,
+        ),
     ],
 )
 def test_an_import_of_what_the_tree_lacks(tmp_path, import_, lacks):

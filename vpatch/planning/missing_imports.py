@@ -20,14 +20,16 @@ if TYPE_CHECKING:
 
 # What a module may have without naming it.
 _ANYTHING = re.compile(rb"import \*|\b__getattr__\b|\bglobals\(\)|\bsetattr\(")
+# An `if` that asks for this may be there so that the import does not run.
+_ASKS = re.compile(r"TYPE_CHECKING|hasattr|find_spec|version", re.IGNORECASE)
 _Name = tuple[str | None, int, str]
 
 
 def missing_imports(changes: Mapping[str, Change], after: View) -> Iterator[str]:
     """Say which new imports name a module of the tree, or a name of it, that is not there.
 
-    An import in a `try` may fail, and one for type checkers does not run. What another file of the
-    tree imports as well may be made by a build.
+    An import in a `try` or in `with suppress(...)` may fail, and one for type checkers or for other
+    releases does not run. What another file of the tree imports as well may be made by a build.
     """
     for path, change in changes.items():
         if not is_python(path):
@@ -57,8 +59,12 @@ def _imports(text: bytes) -> Iterator[_Name]:
             yield from ((node.module, node.level, alias.name) for alias in node.names)
         elif isinstance(node, (ast.Try, ast.TryStar)):
             nodes += [*node.orelse, *node.finalbody]
-        elif isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
+        elif isinstance(node, ast.If) and _ASKS.search(ast.unparse(node.test)):
             nodes += node.orelse
+        elif isinstance(node, ast.With) and any(
+            "suppress" in ast.unparse(item.context_expr) for item in node.items
+        ):
+            continue
         else:
             nodes += ast.iter_child_nodes(node)
 
