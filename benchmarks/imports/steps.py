@@ -16,7 +16,7 @@ import time
 import traceback
 import warnings
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING, Any
@@ -26,6 +26,7 @@ from survival import diff_of
 from vpatch.commands.importing.hunks import count_hunks
 from vpatch.commands.importing.request import ImportRequest
 from vpatch.commands.importing.usecase import import_patches
+from vpatch.deriving.derive import DOCSTRING, ONLY_COMMENTS
 from vpatch.errors import VpatchError
 from vpatch.library.loading import load_patch
 from vpatch.planning.plan import plan
@@ -36,6 +37,7 @@ from vpatch.trust.decision import NOTHING
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from vpatch.commands.importing.draft import Draft
     from vpatch.source.tree import Tree
     from vpatch.workspace.context import Context
 
@@ -52,6 +54,8 @@ class StepRow:
 
     `result` is `same code`, `other code`, `refused` or `crash`. `seconds` are of CPU. `silent` are
     hunks that are not by meaning for nothing but comments or docstrings, which are left out.
+    `of_code` are hunks that change something else, and `code_by_meaning` those of them in which no
+    text says a change of code.
     """
 
     step: str
@@ -61,6 +65,8 @@ class StepRow:
     hunks: int = 0
     by_meaning: int = 0
     silent: int = 0
+    of_code: int = 0
+    code_by_meaning: int = 0
     others: int = 0
     seconds: float = 0.0
     kinds: Counter[str] = field(default_factory=Counter)
@@ -135,6 +141,7 @@ def _import(
         row.hunks, row.by_meaning, row.others = counts.python, counts.by_meaning, counts.others
         row.silent = count_hunks(one.draft.change.files, one.draft.derived).by_meaning
         row.silent -= row.by_meaning
+        row.of_code, row.code_by_meaning = _count_of_code(one.draft)
         row.kinds = counts.kinds
         row.texts.update(edit.why for edit in one.draft.derived if edit.why)
         failed = [failure for edit in one.draft.derived for failure in edit.failures]
@@ -155,6 +162,18 @@ def _import(
             row.result = "same code" if same else "other code"
     finally:
         shutil.rmtree(folder)
+
+
+def _count_of_code(draft: Draft) -> tuple[int, int]:
+    """How many hunks change more than comments and docstrings, and how many of these by meaning."""
+    silent = (ONLY_COMMENTS, DOCSTRING)
+    edits = [e for e in draft.derived if e.why not in silent and not e.changes_docstring]
+    # Counted as by meaning are the hunks that no edit by text is in.
+    as_text = [replace(edit, candidate=replace(edit.candidate, kind="text")) for edit in edits]
+    all_hunks = count_hunks(draft.change.files, ())
+    without_code = count_hunks(draft.change.files, as_text).by_meaning
+    by_meaning = count_hunks(draft.change.files, edits).by_meaning - without_code
+    return all_hunks.python - without_code, by_meaning
 
 
 def same_code(path: str, one: bytes, other: bytes, *, docstrings: bool) -> bool:
@@ -218,11 +237,14 @@ def _show_step(step: str, rows: Sequence[StepRow]) -> bool:
     times = sorted(row.per_hunk for row in rows)
     share = meaning / hunks if hunks else 1.0
     silent = sum(r.silent for r in rows)
+    of_code, by_meaning = sum(r.of_code for r in rows), sum(r.code_by_meaning for r in rows)
     print(
         f"{step}: {len(rows)} files, {results['same code']} with the code of the later release, "
         f"{results['refused']} refused, {results['other code']} with other code, "
         f"{results['crash']} crashed; {meaning} of {hunks} hunks of Python by meaning "
         f"({share:.1%}), and {silent} more but for comments and docstrings that are left out; "
+        f"{by_meaning} of {of_code} hunks that change code have all of it by meaning "
+        f"({by_meaning / max(1, of_code):.1%}); "
         f"CPU for a hunk: {median(times):.2f} s in the median, {times[-1]:.2f} s at worst; "
         f"{sum(r.seconds for r in rows):.0f} s in all"
     )
