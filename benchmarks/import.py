@@ -61,9 +61,10 @@ from imports.merged_rows import merged_rows, met, show_merged
 from imports.pairs import MODULE, PAIRS
 from imports.places import Places
 from imports.public import PUBLIC
-from imports.steps import same_code, show_steps, step_rows
+from imports.steps import show_steps, step_rows
 from imports.table import Row, show
 from packaging.version import Version
+from parsed import drop_docstrings, same_code
 from survival import TOOLS, contents, diff_of, edit_of, lay_out, run
 
 import vpatch.deriving.derive as deriving
@@ -301,7 +302,7 @@ def verdict(
         return "wrong"
     if wanted is not None:
         same = all(
-            same_code(path, made.get(path, b""), text, docstrings=False)
+            same_code(path, made.get(path, b""), text, drop_docstrings)
             for path, text in {**target, **wanted}.items()
         )
         if same:

@@ -11,7 +11,8 @@ from difflib import SequenceMatcher
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from carrying.judge import same_meaning
+from parsed import order_imports, same_code
+
 from vpatch.commands.edit.record import read_record
 from vpatch.commands.edit.refresh import refresh_patch
 from vpatch.commands.edit.refresh_result import RefreshRequest
@@ -173,7 +174,7 @@ def _solve(row: Row, checkout: Path, files: tuple[str, ...], wanted: Mapping[str
             listed.append(f"{path}: it is not to change")
             _restore(checkout, path)
             continue
-        if same_meaning(path, text, target):
+        if same_code(path, text, target, order_imports):
             if text != target:
                 row.comments.append(path)
             continue
@@ -237,7 +238,7 @@ def _gives(
     if files.keys() != wanted.keys():
         row.failure = f"it changes other files of {Path(source).name}"
         return False
-    return all(same_meaning(path, files[path], wanted[path]) for path in files)
+    return all(same_code(path, files[path], wanted[path], order_imports) for path in files)
 
 
 def _is_stable(context: Context, patch: str, source: str) -> bool:

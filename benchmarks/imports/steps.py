@@ -7,20 +7,19 @@ file of the later release. Docstrings count only where the import kept them, and
 
 from __future__ import annotations
 
-import ast
 import random
 import shutil
 import sys
 import tempfile
 import time
 import traceback
-import warnings
 from collections import Counter
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING, Any
 
+from parsed import drop_docstrings, same_code
 from survival import diff_of
 
 from vpatch.commands.importing.hunks import count_hunks
@@ -158,7 +157,7 @@ def _import(
         elif set(decision.changes) != {row.path}:
             row.result, row.why = "other code", "it changes other files"
         else:
-            same = same_code(row.path, change.after, after, docstrings=not left_out)
+            same = same_code(row.path, change.after, after, drop_docstrings if left_out else None)
             row.result = "same code" if same else "other code"
     finally:
         shutil.rmtree(folder)
@@ -174,39 +173,6 @@ def _count_of_code(draft: Draft) -> tuple[int, int]:
     without_code = count_hunks(draft.change.files, as_text).by_meaning
     by_meaning = count_hunks(draft.change.files, edits).by_meaning - without_code
     return all_hunks.python - without_code, by_meaning
-
-
-def same_code(path: str, one: bytes, other: bytes, *, docstrings: bool) -> bool:
-    """Whether two files are the same: by Python's parser, or else by their bytes."""
-    if one == other:
-        return True
-    if not path.endswith(".py"):
-        return False
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        try:
-            trees = [ast.parse(text) for text in (one, other)]
-        except SyntaxError:
-            return False
-    if not docstrings:
-        for tree in trees:
-            _drop_docstrings(tree)
-    return ast.dump(trees[0]) == ast.dump(trees[1])
-
-
-def _drop_docstrings(tree: ast.Module) -> None:
-    for node in ast.walk(tree):
-        body = getattr(node, "body", None)
-        if isinstance(body, list):
-            body[:] = [each for each in body if not _is_string(each)]
-
-
-def _is_string(node: ast.AST) -> bool:
-    return (
-        isinstance(node, ast.Expr)
-        and isinstance(node.value, ast.Constant)
-        and isinstance(node.value.value, str)
-    )
 
 
 def show_steps(rows: Sequence[StepRow]) -> bool:

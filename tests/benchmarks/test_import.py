@@ -68,7 +68,7 @@ def test_a_tool_that_makes_nothing_of_an_open_release_is_wrong(benchmark):
     for text in (BEFORE, AFTER):
         tree = tree_of({PATH: text})
         decision = SimpleNamespace(state=State.ABSENT, changes={})
-        benchmark.tried(change, tree, benchmark.Places(tree), decision)
+        benchmark.tried(change, tree, benchmark.Places(tree), decision, None)
     assert row.releases == {"open": 1, "present": 1}
     assert row.tools["vpatch"] == {"wrong": 1, "nothing": 1}
     assert row.tools["git apply -3"] == {"right": 1, "nothing": 1}

@@ -120,7 +120,7 @@ def test_vpatch_is_checked_by_a_second_plan(survival, patch):
 )
 def test_what_vpatch_makes_wrong_is_a_fault(survival, patch, made, fault):
     tree = survival.Patched(tree_of({PATH: "x = f(1)\n"}), files(made), frozenset(["fix"]))
-    assert survival.fault_of([patch], tree).startswith(fault)
+    assert survival.fault_of([patch], tree, None).startswith(fault)
 
 
 @pytest.mark.parametrize(
