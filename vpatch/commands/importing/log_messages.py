@@ -53,13 +53,15 @@ def new_messages(files: Sequence[FileChange]) -> list[str]:
 def _before(before: bytes, after: bytes) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """What lines that go away say, and then what the code says where changed conditions lead."""
     lines = _changed_lines(before, after)
-    led_to = _messages(before, _lines_led_to(before, lines))
-    return tuple(_messages(before, lines)), tuple(led_to)
+    tree = parsed_if_python(before) if lines else ast.Module([], [])
+    led_to = _messages(tree, _lines_led_to(tree, lines))
+    return tuple(_messages(tree, lines)), tuple(led_to)
 
 
 @lru_cache(maxsize=_KEPT)
 def _new(before: bytes, after: bytes) -> tuple[str, ...]:
-    new = _messages(after, _changed_lines(after, before))
+    lines = _changed_lines(after, before)
+    new = _messages(parsed_if_python(after), lines) if lines else ()
     return tuple(text for text in new if text.encode() not in before)
 
 
@@ -73,10 +75,10 @@ def _changed_lines(before: bytes, after: bytes) -> set[int]:
     return lines
 
 
-def _lines_led_to(content: bytes, lines: set[int]) -> set[int]:
+def _lines_led_to(tree: ast.Module, lines: set[int]) -> set[int]:
     """The lines of the blocks to which conditions in some lines lead."""
     led_to: set[int] = set()
-    for node in ast.walk(parsed_if_python(content)):
+    for node in ast.walk(tree):
         if isinstance(node, (ast.If, ast.While)) and not lines.isdisjoint(
             range(node.lineno, (node.test.end_lineno or node.lineno) + 1)
         ):
@@ -86,8 +88,8 @@ def _lines_led_to(content: bytes, lines: set[int]) -> set[int]:
     return led_to
 
 
-def _messages(content: bytes, lines: set[int]) -> Iterator[str]:
-    for node in ast.walk(parsed_if_python(content)):
+def _messages(tree: ast.Module, lines: set[int]) -> Iterator[str]:
+    for node in ast.walk(tree) if lines else ():
         for text in _texts(node):
             if lines.isdisjoint(range(text.lineno, (text.end_lineno or text.lineno) + 1)):
                 continue

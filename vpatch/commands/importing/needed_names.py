@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 def patches_needed_by_name(changes: Sequence[SourceChange]) -> dict[str, tuple[str, ...]]:
     """For each patch the earlier ones that define a module or a name that it begins to import."""
+    if len(changes) == 1:
+        return {changes[0].id: ()}
     needed: dict[str, tuple[str, ...]] = {}
     defined: list[tuple[str, AbstractSet[str]]] = []
     for change in changes:
