@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from ruamel.yaml import YAML
 
 from tests.projects import LLAMA, VERSION, archive
 
@@ -24,16 +25,28 @@ FIX = f"""\
 """
 
 
+NEW = f"""\
+--- a/{LLAMA}
++++ b/{LLAMA}
+@@ -6,1 +6,5 @@
+         self.prefix = prefix
++
++
++class Checked(TooLong):
++    pass
+"""
+
+
 @pytest.fixture
 def imported(empty):
     """Import FIX at 0.52.0, whose file imports the error. 0.50.0 does not, and may not have it."""
 
-    def run(errors, head=b"", after=HEAD):
+    def run(errors, head=b"", after=HEAD, fix=FIX):
         old = {LLAMA: head + BODY, ERRORS: errors}
         new = {LLAMA: after + BODY + USER, ERRORS: b"class TooLong(Exception): ...\n"}
         empty.index.add(VERSION, archive(VERSION, old))
         empty.index.add("0.52.0", archive("0.52.0", new))
-        (empty.folder / "fix.diff").write_text(FIX)
+        (empty.folder / "fix.diff").write_text(fix)
         return empty.run("import", "fix.diff", "--vllm", "0.52", "--releases", "0.50")
 
     return run
@@ -48,6 +61,14 @@ def test_a_release_gets_the_import_that_it_lacks(empty, imported):
     made = (empty.folder / ".vpatch" / f"vllm-{VERSION}" / LLAMA).read_bytes()
     assert made.startswith(b"from vllm.errors import TooLong\n")
     assert b"raise TooLong(prefix)" in made
+
+
+def test_a_new_definition_gets_the_import_too(empty, imported):
+    """It is beside that one, wherever upstream moves the file."""
+    imported(b"class TooLong(Exception): ...\n", fix=NEW)
+    edits = YAML(typ="safe").load(empty.patches / "fix/patch.yaml")["edits"]
+    (edit,) = (each for each in edits if "add-import" in each)
+    assert (edit["beside"], edit.get("files")) == ("class Checked: ...", None)
 
 
 def test_a_release_without_the_name_gets_no_import(empty, imported):

@@ -13,6 +13,7 @@ from packaging.version import Version
 
 from vpatch.changes.paths import glob_of
 from vpatch.deriving.code import named
+from vpatch.deriving.defining_files import files_defining
 from vpatch.deriving.module_names import bound_in, imports_in, place_of
 from vpatch.deriving.source_code import SourceCode, parsed, parsed_if_python
 from vpatch.source.spec import PypiSpec
@@ -56,7 +57,7 @@ def with_lacking_imports(
     lacking = _lacking_imports(context, one.change, one.tree, words, others)
     if not lacking:
         return one
-    edits = [{**each.edit, "files": glob_of(each.path, one.tree)} for each in lacking]
+    edits = [_placed(each, one.tree) for each in lacking]
     notes = [
         f"{each.path}: the patch also imports {each.name}, for "
         f"{counted(len(each.releases), 'release')} without that import"
@@ -65,6 +66,13 @@ def with_lacking_imports(
     assembled = replace(one.assembled, edits=(*one.assembled.edits, *edits))
     change = replace(one.change, notes=(*one.change.notes, *notes))
     return replace(one, assembled=assembled, change=change)
+
+
+def _placed(each: LackingImport, tree: Tree) -> Declared:
+    """The edit, with the file named unless no other one has the definition that it is beside."""
+    if files_defining(str(each.edit["beside"]), tree) <= {each.path}:
+        return each.edit
+    return {**each.edit, "files": glob_of(each.path, tree)}
 
 
 def _lacking_imports(
@@ -143,14 +151,14 @@ def _needed(
 
 
 def _new_user(name: str, before: SourceCode, after: SourceCode) -> str | None:
-    """A pattern of a definition that uses a name more often than before."""
+    """A pattern of a definition that uses a name more often than before; it may be new."""
     counts = [
         {one.name: _count(one.node, name) for one in side.block.statements if one.name is not None}
         for side in (before, after)
     ]
     for statement in after.block.statements:
         own = statement.name
-        if own in counts[0] and counts[1][str(own)] > counts[0][str(own)]:
+        if own is not None and counts[1][own] > counts[0].get(own, 0):
             return named(after, statement.node)[0]
     return None
 
