@@ -64,3 +64,10 @@ def test_a_server_that_answers_with_a_status(status, code, monkeypatch):
             monkeypatch.delenv(name)
     with answering(lambda _path: (status, b"")) as port, fails(code):
         remote.resolve_ref(f"http://127.0.0.1:{port}/my_ssl_fork.git", "main")
+
+
+def test_a_full_disk_is_an_error_of_the_machine_but_not_if_it_is_that_of_a_remote():
+    stderr = "fatal: unable to write loose object file: No space left on device"
+    error = failure("git add", 128, stderr, remote=False)
+    assert (error.code, error.exit_code) == ("git.disk", 4)
+    assert failure("git push", 1, f"remote: {stderr}", remote=True).code == "git.failed"

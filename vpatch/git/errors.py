@@ -18,6 +18,9 @@ _UNREACHABLE = re.compile(
     "|tls handshake",
     re.IGNORECASE,
 )
+_NO_DISK = re.compile(
+    "no space left on device|disk quota exceeded|read-only file system", re.IGNORECASE
+)
 # A 4xx status that stays: not request timeout, too early, or too many requests.
 _REFUSED = re.compile(
     r"(returned error:|\bhttp(?: code)?|tunnel failed, response:?) (?!408|425|429)4\d\d\b",
@@ -66,8 +69,17 @@ class RemoteUnreachableError(GitError, UnavailableError):
     code = "git.remote-unreachable"
 
 
+class GitDiskError(GitError, UnavailableError):
+    """git cannot write, as the disk is full or may not be written to."""
+
+    code = "git.disk"
+
+
 def failure(command: str, status: int, stderr: str, *, remote: bool) -> GitError:
     """Return the error for a git command that failed; `remote` is for one that reaches a remote."""
+    if not remote and _NO_DISK.search(stderr):
+        hint = "free space there, or make the disk writable, then run the command again"
+        return GitDiskError(command, status, stderr, hint=hint)
     if not remote:
         return GitError(command, status, stderr, hint="see git's message")
     words = _NAMES.sub("", stderr)

@@ -70,5 +70,5 @@ def test_a_patch_that_no_release_needs_has_no_example(project):
 def test_a_patch_that_requires_another_has_no_example_of_its_own(project):
     folder = project.patch("both", SLOW_MODE, more="requires: [name-proj]\n")
     run = project.run("test", "both", "--record-examples", code=1)
-    assert "left out  both  needed: no release needs the patch by itself" in run.out
+    assert "left out  both  needed: the patch requires name-proj, and an example has one" in run.out
     assert not (folder / "examples").exists()

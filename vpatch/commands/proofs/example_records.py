@@ -44,6 +44,11 @@ def record_examples(
     """
     refuse_unrecordable(patches)
     for patch in patches:
+        if patch.relations.requires:
+            others = ", ".join(patch.relations.requires)
+            why = f"the patch requires {others}, and an example has one patch alone"
+            yield RecordedExample(patch, State.NEEDED, why)
+            continue
         name = next(iter(patch.declaration.needed_in))
         known = context.releases() if name == "vllm" else context.releases_of(name)
         variants: set[str | None] = set()
