@@ -59,6 +59,14 @@ def test_what_a_patch_changes_and_is_no_text_now_is_refused(slow):
         assert f"the patch changes {ENGINE}" in run.errors
 
 
+def test_the_way_back_of_a_removed_file_has_the_patch(slow):
+    (tree(slow) / ENGINE).unlink()
+    run = refused(slow, "refresh", "both", code="importing.missing-files")
+    command = run.errors.partition(": git ")[2].partition(" brings back")[0]
+    git(slow.folder, *command.split())
+    assert 'mode="slow"' in (tree(slow) / ENGINE).read_text()
+
+
 def test_tests_and_documentation_that_a_patch_changes_stay_in_it(empty):
     files = {**FILES, "tests/test_a.py": b"A = 1\n", "docs/a.md": b"one\n"}
     source = write_tree(empty.folder / "source", files)

@@ -67,7 +67,7 @@ def change_of(folder: Path, record: EditRecord, series: Series) -> SourceChange:
     """
     refuse_nothing_left(folder, record.below)
     stack, own = Stack(series.tree_below), series.decision.changes.keys()
-    (change,) = from_checkout(folder, record.below, stack, own)
+    (change,) = from_checkout(folder, record.below, stack, own, record.patched)
     refuse_markers(folder, change)
     return change
 

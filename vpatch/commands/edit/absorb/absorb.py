@@ -127,7 +127,8 @@ class _Absorption:
 
     def _change(self, tip: Collection[str]) -> SourceChange:
         """What the work tree has otherwise than the tree without patches."""
-        (change,) = from_checkout(self.folder, self.record.base, Stack(self.tree), tip)
+        base, stack = self.record.base, Stack(self.tree)
+        (change,) = from_checkout(self.folder, base, stack, tip, self.record.tip)
         refuse_markers(self.folder, change)
         return change
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import stat
 from typing import TYPE_CHECKING
 
@@ -29,11 +30,12 @@ _DIGITS = 12
 
 
 def from_checkout(
-    folder: Path, base: str, stack: Stack, own: Collection[str] = ()
+    folder: Path, base: str, stack: Stack, own: Collection[str] = (), begun: str | None = None
 ) -> list[SourceChange]:
     """Read what a checkout has otherwise than its release: committed, uncommitted and new files.
 
-    `own` are files that a patch changes already: none of them is left aside.
+    `own` are files that a patch changes already: none of them is left aside. `begun` is the commit
+    with which somebody began, if that is not `base`.
 
     Raises:
         UsageError: nothing differs, or it has a change that no patch can make.
@@ -50,7 +52,7 @@ def from_checkout(
         messages = git.messages(repo, base, "HEAD")
         has_more = bool(git.changed_files(repo))
     meant = [one for one in paths if one.path in own or aside(one.path) is None]
-    _refuse_impossible(meant, where, folder, base)
+    _refuse_impossible(meant, where, folder, begun or base)
     changed: list[FileChange] = []
     left_aside: list[LeftAside] = []
     for one in paths:
@@ -131,14 +133,15 @@ def _refuse_hidden(repo: FoundRepository, where: str) -> None:
         )
 
 
-def _refuse_impossible(paths: Sequence[ChangedPath], where: str, folder: Path, base: str) -> None:
+def _refuse_impossible(paths: Sequence[ChangedPath], where: str, folder: Path, begun: str) -> None:
     files = {_FILE, _EXECUTABLE}
     regular = [one for one in paths if one.after in files and one.before in {0, *files}]
     removed = [one.path for one in paths if not one.after]
     odd = [one.path for one in paths if one.after and one not in regular and not _is_folder(one)]
     modes = [one.path for one in regular if one.before and one.before != one.after]
     executable = [one.path for one in regular if (one.before, one.after) == (0, _EXECUTABLE)]
-    back = f"git -C {folder} checkout {base[:_DIGITS]} --"
+    named = shlex.join(removed[:_SHOWN])
+    back = f"git -C {shlex.quote(str(folder))} checkout {begun[:_DIGITS]} --"
     errors: list[VpatchError] = [
         UsageError(
             f"the checkout {what}: {listed(names, _SHOWN)}", where=where, hint=hint, code=code
@@ -147,7 +150,7 @@ def _refuse_impossible(paths: Sequence[ChangedPath], where: str, folder: Path, b
             (
                 "removes or renames files",
                 removed,
-                f"vpatch cannot remove or rename files: {back} {listed(removed, 1)} puts it back",
+                f"vpatch cannot remove or rename files: {back} {named} brings back what it names",
                 "importing.missing-files",
             ),
             (
