@@ -274,6 +274,18 @@ def test_what_does_not_fit_beside_the_change_is_not_tried_on_the_whole_file(monk
     assert any(b"self.proj = Linear" not in text for text in read)
 
 
+def test_an_insert_that_is_nearly_right_is_tried_once_at_its_place(monkeypatch):
+    before = "def f(x):\n    a = g(x)\n    # one\n    b = h(x)\n    return b\n"
+    after = before.replace("    # one\n", "    c = 1\n\n    # two\n")
+    tried: list[str] = []
+    plain = Trial.bound
+    monkeypatch.setattr(Trial, "bound", lambda *args: tried.append(args[1].kind) or plain(*args))
+    (one,) = derived(after, before)
+    assert (one.kind, one.gives) == ("insert", "code")
+    # Two texts after `a = g(x)` and before `b = h(x)`; each has three other names.
+    assert tried.count("insert") < 12
+
+
 def test_of_several_functions_the_one_that_is_most_like_the_new_one_became_it():
     body = "    {0} = one(a, b)\n    {0} += two(a)\n    return {0}\n"
     before = "\n\n".join(f"def {n}(a, b):\n{body.format(n)}" for n in ("x", "y", "z"))

@@ -38,7 +38,10 @@ if TYPE_CHECKING:
 BY_TEXT = frozenset({"text", "diff"})
 ONLY_COMMENTS = "only comments or blank lines change"
 DOCSTRING = "a docstring changes"
+# So many candidates are tried for one difference; fewer where each one takes long to read.
 _MOST_CANDIDATES = 60
+_FEWEST_CANDIDATES = 16
+_MOST_BYTES = 800_000
 _log = logging.getLogger(__name__)
 
 
@@ -417,11 +420,17 @@ def _exact(
 ) -> Iterator[Candidate]:
     """The candidates that give the bytes of the window; those that give its code go to `near`."""
     numbers = itertools.count()
+    fitting = _MOST_BYTES // max(1, len(place.window.now))
+    most = min(_MOST_CANDIDATES, max(_FEWEST_CANDIDATES, fitting))
+    inexact: set[str] = set()
     for strategy in strategies:
         try:
-            for candidate in itertools.takewhile(
-                lambda _: next(numbers) < _MOST_CANDIDATES, strategy(case)
-            ):
+            for candidate in strategy(case):
+                outcome = _outcome_of(candidate)
+                if outcome in inexact and not trial.others.files:
+                    continue
+                if next(numbers) >= most:
+                    break
                 bound = trial.bound(candidate)
                 if bound is None:
                     continue
@@ -429,6 +438,7 @@ def _exact(
                 if verdict == "exact":
                     yield candidate
                 elif verdict is not None:
+                    inexact.add(outcome)
                     near.setdefault(verdict, []).append(candidate)
         except (TimeOverError, UnavailableError):
             raise
@@ -436,6 +446,15 @@ def _exact(
             what = f"the strategy {strategy.__name__!r}"
             where = f"{case.path}, line {case.difference.before[0] + 1}"
             choice.failures.append(_failure(what, where, error))
+
+
+def _outcome_of(candidate: Candidate) -> str:
+    """What a candidate makes where it fits: the same code at the same place gives the same bytes.
+
+    However the statement beside an insert is named, that is the same place.
+    """
+    places = ("after", "before")
+    return repr([{k: k in places or v for k, v in edit.items()} for edit in candidate.edits])
 
 
 def _with_files(candidate: Candidate, trial: Trial) -> Candidate:
