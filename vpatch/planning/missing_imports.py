@@ -29,7 +29,7 @@ def missing_imports(changes: Mapping[str, Change], after: View) -> Iterator[str]
     """Say which new imports name a module of the tree, or a name of it, that is not there.
 
     An import in a `try` or in `with suppress(...)` may fail, and one for type checkers or for other
-    releases does not run. What another file of the tree imports as well may be made by a build.
+    releases does not run. What the tree imports without the patch may be made by a build.
     """
     for path, change in changes.items():
         if not is_python(path):
@@ -40,7 +40,7 @@ def missing_imports(changes: Mapping[str, Change], after: View) -> Iterator[str]
         )
         for module, level, name in known:
             stem = imported_from(path, module, level)
-            if _is_missing(stem, name, path, after):
+            if _is_missing(stem, name, after):
                 dotted = stem.replace("/", ".")
                 yield f"after the patch, {path} imports {name} from {dotted}, which the tree lacks"
 
@@ -69,7 +69,7 @@ def _imports(text: bytes) -> Iterator[_Name]:
             nodes += ast.iter_child_nodes(node)
 
 
-def _is_missing(stem: str, name: str, path: str, view: View) -> bool:
+def _is_missing(stem: str, name: str, view: View) -> bool:
     """Whether a module of the tree, or a name of it, is nowhere: `stem` is its path."""
     if name == "*" or not view.has_path_below(f"{stem.partition('/')[0]}/"):
         return False
@@ -83,5 +83,5 @@ def _is_missing(stem: str, name: str, path: str, view: View) -> bool:
     module = re.escape(stem.replace("/", ".")).encode()
     imports = re.compile(rb"^\s*(?:from|import)\s+%s\b" % module, re.MULTILINE)
     words = frozenset(part.encode() for part in (stem.rpartition("/")[2], there and name) if part)
-    others = (view.pristine(file) or b"" for file in view.holding([words], None) if file != path)
-    return not any(imports.search(text) for text in others)
+    before = (view.pristine(file) or b"" for file in view.holding([words], None))
+    return not any(imports.search(text) for text in before)

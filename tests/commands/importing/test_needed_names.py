@@ -45,7 +45,7 @@ USER = f"""\
     [
         (HELPER, "vllm.engine", ["a"]),
         (MODULE, "vllm.helpers", ["a"]),
-        (HELPER, "vllm.other", None),
+        (HELPER, "elsewhere", None),
     ],
 )
 def test_a_patch_requires_the_one_that_defines_what_it_imports(empty, definition, module, requires):
