@@ -693,15 +693,18 @@ def test_an_import_of_what_the_tree_lacks(tmp_path, import_, lacks):
     """A module may be made by a build, if other files import it too."""
     tree = {
         MODULE: "# f\nA = 1\n",
+        "vllm/__init__.py": "",
         "vllm/utils/__init__.py": "def helper(): ...\n",
         "vllm/utils/inner.py": "",
         "vllm/anything.py": "def __getattr__(name): ...\n",
         "vllm/user.py": "from vllm.utils.built import Other\n",
     }
-    edit = {"insert": import_, "after": "A = 1"}
-    decision = decide(patch_of(tmp_path, edits=[edit]), tree_of(tree))
+    patch = patch_of(tmp_path, edits=[{"insert": import_, "after": "A = 1"}])
+    decision = decide(patch, tree_of(tree))
     assert decision.state is (State.CONFLICT if lacks else State.NEEDED)
     assert decision.reason.endswith(", which the tree lacks") is lacks
+    part = {path: text for path, text in tree.items() if path != "vllm/__init__.py"}
+    assert decide(patch, tree_of(part)).state is State.NEEDED
 
 
 SNIPPET = """\

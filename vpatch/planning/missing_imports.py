@@ -29,7 +29,8 @@ def missing_imports(changes: Mapping[str, Change], after: View) -> Iterator[str]
     """Say which new imports name a module of the tree, or a name of it, that is not there.
 
     An import in a `try` or in `with suppress(...)` may fail, and one for type checkers or for other
-    releases does not run. What the tree imports without the patch may be made by a build.
+    releases does not run. What the tree imports without the patch may be made by a build. A tree
+    without the package's own `__init__.py` is only a part of one, as an example is.
     """
     for path, change in changes.items():
         if not is_python(path):
@@ -71,7 +72,7 @@ def _imports(text: bytes) -> Iterator[_Name]:
 
 def _is_missing(stem: str, name: str, view: View) -> bool:
     """Whether a module of the tree, or a name of it, is nowhere: `stem` is its path."""
-    if name == "*" or not view.has_path_below(f"{stem.partition('/')[0]}/"):
+    if name == "*" or view.read(f"{stem.partition('/')[0]}/__init__.py") is None:
         return False
     texts = (view.read(file) for file in (f"{stem}.py", f"{stem}/__init__.py"))
     there = next((text for text in texts if text is not None), None)
