@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import hashlib
 import re
+from collections import deque
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 _ANYTHING = re.compile(rb"import \*|\b__getattr__\b|\bglobals\(\)|\bsetattr\(")
 # An `if` that asks for this may be there so that the import does not run.
 _ASKS = re.compile(r"TYPE_CHECKING|hasattr|find_spec|version", re.IGNORECASE)
+_STATEMENTS = (ast.stmt, ast.match_case)
 _Name = tuple[str | None, int, str]
 
 
@@ -53,9 +55,9 @@ def _new(change: Change) -> list[_Name]:
 
 def _imports(text: bytes) -> Iterator[_Name]:
     """The imports of names that run, by module, level and name."""
-    nodes: list[ast.AST] = [ast.parse(text)]
+    nodes: deque[ast.AST] = deque([ast.parse(text)])
     while nodes:
-        node = nodes.pop(0)
+        node = nodes.popleft()
         if isinstance(node, ast.ImportFrom):
             yield from ((node.module, node.level, alias.name) for alias in node.names)
         elif isinstance(node, (ast.Try, ast.TryStar)):
@@ -67,7 +69,7 @@ def _imports(text: bytes) -> Iterator[_Name]:
         ):
             continue
         else:
-            nodes += ast.iter_child_nodes(node)
+            nodes += (one for one in ast.iter_child_nodes(node) if isinstance(one, _STATEMENTS))
 
 
 def _is_missing(stem: str, name: str, view: View) -> bool:
