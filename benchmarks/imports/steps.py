@@ -28,7 +28,7 @@ from vpatch.commands.importing.usecase import import_patches
 from vpatch.deriving.derive import DOCSTRING, ONLY_COMMENTS
 from vpatch.errors import VpatchError
 from vpatch.library.loading import load_patch
-from vpatch.planning.plan import plan
+from vpatch.planning.plan import plan_of_sources
 from vpatch.planning.state import State
 from vpatch.source.spec import parse_vllm
 from vpatch.trust.decision import NOTHING
@@ -148,9 +148,8 @@ def _import(
             row.result, row.why = "crash", failed[0]
             return
         left_out = bool(one.draft.left_out)
-        (decision,) = plan(
-            [load_patch(one.folder, NOTHING)], tree, findings_for="none", shapes=False
-        ).decisions
+        # Another file of the step may bring what this one imports.
+        (decision,) = plan_of_sources([load_patch(one.folder, NOTHING)], tree).decisions
         change = decision.changes.get(row.path)
         if decision.state is not State.NEEDED or change is None:
             row.result, row.why = "other code", f"{decision.state}: {decision.reason}"

@@ -64,12 +64,20 @@ class Decider:
     """One patch on one view. After `decide`, `read` and `tried` say what it looked at."""
 
     def __init__(
-        self, patch: Patch, view: View, carried: frozenset[str], findings_for: FindingsFor
+        self,
+        patch: Patch,
+        view: View,
+        carried: frozenset[str],
+        findings_for: FindingsFor,
+        *,
+        imports: bool = True,
     ) -> None:
         self.patch = patch
         self.view = view
         self.carried = carried
         self.findings_for = findings_for
+        # Whether what the code imports must be there.
+        self.imports = imports
         # Whether places are to have lines.
         self.located = findings_for == "all"
         # All places that the decision was read from.
@@ -181,7 +189,9 @@ class Decider:
             for path, text in attempt.view.files.items()
             if text != self.view.read(path)
         }
-        broken = broken_promise(attempt.variant, effect, changes, attempt.view)
+        broken = broken_promise(
+            attempt.variant, effect, changes, attempt.view, imports=self.imports
+        )
         if broken is None and effect is None:
             broken = _repeated(attempt)
         if broken is not None:

@@ -77,6 +77,24 @@ def plan(
     return Plan(tree.pin, tuple(with_claim(decision, tree.pin) for decision in decisions.values()))
 
 
+def plan_of_sources(patches: Sequence[Patch], tree: Tree, answers: Answers | None = None) -> Plan:
+    """Plan what sources make, without shapes: another one may bring what their code imports."""
+    answers = Answers() if answers is None else answers
+    series = _Series(
+        patches,
+        View(tree, answers=answers),
+        "stopping",
+        remember=False,
+        shapes=False,
+        surroundings=False,
+        imports=False,
+    )
+    with _uncollected():
+        decisions = series.decide(patches)
+    answers.save()
+    return Plan(tree.pin, tuple(with_claim(decision, tree.pin) for decision in decisions.values()))
+
+
 @contextmanager
 def _uncollected() -> Iterator[None]:
     """Look for no garbage in here: syntax trees are millions of objects, and have no cycles."""
@@ -100,6 +118,8 @@ class _Series:
     remember: bool
     shapes: bool
     surroundings: bool
+    # Whether what new code imports must be there.
+    imports: bool = True
 
     @cached_property
     def _index(self) -> CodeIndex:
@@ -147,7 +167,7 @@ class _Series:
             if known is not None and not (known.state.stops and findings_for == "stopping"):
                 _log.info("%s is %s, as decided before", patch.id, known.state)
                 return known, view.over({path: c.after for path, c in known.changes.items()})
-        decider = Decider(patch, view, carried, findings_for)
+        decider = Decider(patch, view, carried, findings_for, imports=self.imports)
         decision, after = decider.decide()
         if self.shapes and decision.state in SHAPED:
             decision = replace(decision, shape=self._shape(decision, decider))

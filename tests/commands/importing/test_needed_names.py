@@ -58,3 +58,12 @@ def test_a_patch_requires_the_one_that_defines_what_it_imports(empty, definition
     assert declared.get("requires") == requires
     run = empty.run("apply", "--vllm", VERSION, "--patch", "b")
     assert f"{1 + len(requires or [])} patch" in run.out
+
+
+def test_an_import_that_only_another_patch_can_bring_is_a_note(empty):
+    """As in one file of a larger change."""
+    (empty.folder / "b.diff").write_text(USER.replace("MODULE", "vllm.other"))
+    run = empty.run("import", "b.diff", "--vllm", VERSION, "--releases", "none")
+    lacks = "imports helper from vllm.other, which the tree lacks"
+    assert f"{lacks}: the patch is a conflict there until it has that" in run.out
+    assert lacks in empty.run("apply", "--vllm", VERSION, "--patch", "b", code=1).out

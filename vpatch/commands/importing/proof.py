@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING, Literal
 from vpatch.deriving.derive import DOCSTRING
 from vpatch.deriving.trial import likeness
 from vpatch.git.scratch import ScratchRepository
-from vpatch.planning.plan import plan
+from vpatch.planning.missing_imports import missing_imports
+from vpatch.planning.plan import plan, plan_of_sources
 from vpatch.planning.state import State, overall_changes
+from vpatch.planning.view import View
 from vpatch.source.memory import ChangedTree
 from vpatch.util.scratch import scratch_folder
 
@@ -48,14 +50,20 @@ class ImportProof:
 def proven(
     patches: Sequence[Patch], drafts: Sequence[Draft], tree: Tree, answers: Answers
 ) -> list[ImportProof]:
-    """Apply patches to the release twice, and compare what they make with what the sources make."""
+    """Apply patches to the release twice, and compare what they make with what the sources make.
+
+    A source may import what only another one brings: that is a note, and no failure.
+    """
     by_id = {draft.change.id: draft for draft in drafts}
     files: dict[str, bytes] = {}
     proofs: dict[str, ImportProof] = {}
-    for decision in plan(patches, tree, answers=answers, shapes=False).decisions:
+    for decision in plan_of_sources(patches, tree, answers).decisions:
         patch = decision.patch
         proof = _proof(decision, by_id[patch.id])
         files |= {path: change.after for path, change in decision.changes.items()}
+        missing = missing_imports(decision.changes, View(tree).over(files))
+        notes = [f"{fault}: the patch is a conflict there until it has that" for fault in missing]
+        proof = replace(proof, notes=(*proof.notes, *notes))
         if proof.failure is None:
             failure = failure_of_second(without_requires(patch), tree, files, answers)
             proof = proof if failure is None else ImportProof(failure=failure)
