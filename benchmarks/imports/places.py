@@ -51,7 +51,7 @@ class Places:
     def lacks_import(self, before: Files, after: Files) -> bool:
         """Whether new code imports from vLLM what neither the release nor `after` has."""
         for path, text in after.items():
-            for module, name in _imports(text) - _imports(before.get(path, b"")):
+            for module, name in _imports(path, text) - _imports(path, before.get(path, b"")):
                 own, inner = f"{module}/__init__.py", f"{module}/{name}"
                 files = (f"{module}.py", own, f"{inner}.py", f"{inner}/__init__.py")
                 texts = [after.get(file) or self._read(file) for file in files]
@@ -69,15 +69,22 @@ def _may_have(name: str, text: bytes | None) -> bool:
 
 
 @lru_cache(maxsize=300)
-def _imports(text: bytes) -> frozenset[tuple[str, str]]:
+def _imports(path: str, text: bytes) -> frozenset[tuple[str, str]]:
     """The paths of vLLM's modules that a file imports from, with the names."""
     try:
         nodes = list(ast.walk(ast.parse(text)))
     except (SyntaxError, ValueError):
         return frozenset()
     return frozenset(
-        (str(node.module).replace(".", "/"), alias.name)
+        (module, alias.name)
         for node in nodes
-        if isinstance(node, ast.ImportFrom) and str(node.module).split(".")[0] == "vllm"
+        if isinstance(node, ast.ImportFrom)
+        and (module := _module_of(path, node)).split("/")[0] == "vllm"
         for alias in node.names
     )
+
+
+def _module_of(path: str, node: ast.ImportFrom) -> str:
+    """The path of a module that is imported from, without an ending."""
+    folders = path.split("/")[: -node.level] if node.level else []
+    return "/".join([*folders, *(node.module or "").split(".")]).rstrip("/")

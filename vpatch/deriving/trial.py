@@ -111,9 +111,10 @@ class Trial:
         if not self.others.files:
             return next(filter(fits, candidates), None)
         candidates = iter(candidates)
+        are_fit = False
         while forms := self._survivals(candidates, change, scope):
             for candidate, bound, survival in sorted(forms, key=_rank, reverse=True):
-                if not fits(candidate):
+                if not are_fit and not fits(candidate):
                     continue
                 self.others.files = survival.same
                 if scope == ():
@@ -121,6 +122,8 @@ class Trial:
                     (whole,) = self.others.survivals([bound], self._alone, change, None)
                     self.others.files = whole.same
                 return candidate
+            # To try many on other releases takes longer: from here on, only those that fit.
+            candidates, are_fit = filter(fits, candidates), True
         return None
 
     def _survivals(
