@@ -117,7 +117,7 @@ class Trial:
                 if not are_fit and not fits(candidate):
                     continue
                 self.others.files = survival.same
-                if scope == ():
+                if scope == () and candidate.kind != "add-import":
                     # Without the name of a definition, the places in all functions count.
                     (whole,) = self.others.survivals([bound], self._alone, change, None)
                     self.others.files = whole.same
