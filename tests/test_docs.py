@@ -67,6 +67,7 @@ def test_each_edit_that_is_shown_loads(shown_edits, tmp_path):
     (tmp_path / "codemod.py").write_text(CODEMOD)
     (tmp_path / "install.diff").write_text(DIFF)
     (tmp_path / "compat.py").write_text("")
+    (tmp_path / "check.py").write_text("def check_codec():\n    return 1\n")
     for edit in shown_edits:
         assert edits_of(edit, tmp_path), edit
 

@@ -6,7 +6,7 @@ import re
 
 _TICKS = re.compile(r"`+")
 _MENTION = re.compile(r"@(?=\w)")
-# An underscore within a word is no markup.
+# An underscore within a word is not markup.
 _SPECIAL = re.compile(r"([\\`*\[\]<>|#]|(?<![^\W_])_|_(?![^\W_]))")
 
 

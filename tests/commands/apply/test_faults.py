@@ -77,6 +77,7 @@ def without_trees(state):
 
 ADDED = {
     "project/.vpatch",
+    "project/.vpatch/.vllm-0.50.0.vpatch/.gitignore",
     "cache",
     "cache/contents",
     "cache/contents/answers-1.db",
