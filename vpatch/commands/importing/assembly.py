@@ -62,9 +62,14 @@ def assemble(
     placed = [(one.path, edit) for one in derived for edit in _rename_files(one.candidate, files)]
     edits += merged(placed, tree) if merge else [edit for _, edit in placed]
     new = {name: content for name, content in files.items() if there.get(name) != content}
-    # Two places may need the same import.
-    distinct = {json.dumps(edit, sort_keys=True): edit for edit in edits}.values()
+    # Two places may need the same import. Any other edit has a place of its own: once the first of
+    # two is done, the same text is there once more.
+    distinct = {_identity(number, edit): edit for number, edit in enumerate(edits)}.values()
     return AssembledPatch(tuple(distinct), new)
+
+
+def _identity(number: int, edit: Declared) -> str:
+    return json.dumps(edit, sort_keys=True) if "add-import" in edit else str(number)
 
 
 def _rename_files(candidate: Candidate, files: dict[str, bytes]) -> list[Declared]:
