@@ -680,3 +680,14 @@ def test_new_code_above_code_that_changes_is_one_edit():
 )
 def test_the_same_words_beside_a_line_that_is_the_same(there, made_there, same):
     assert does_the_same(ByteChange(b"a\nb\n", b"a\nX\nb\n"), ByteChange(there, made_there)) is same
+
+
+def test_a_call_inside_a_new_one_keeps_whatever_arguments_it_has():
+    after = BEFORE.replace("os.path.join(a, first)", "os.path.normpath(os.path.join(a, first))")
+    assert edits(after) == [
+        {
+            "find": "os.path.join(...)",
+            "rewrite": "os.path.normpath(os.path.join(...))",
+            "within": "helper",
+        }
+    ]

@@ -186,6 +186,10 @@ def call_patterns(pair: Pair) -> Iterator[tuple[str, str]]:
     old, new = pair.old, pair.new
     if not isinstance(old, ast.Call) or not isinstance(new, ast.Call):
         return
+    inside = [each for each in ast.walk(new) if isinstance(each, ast.Call) and same(each, old)]
+    if len(inside) == 1 and len([*old.args, *old.keywords]) > 1:
+        call = f"{pattern(pair.sources[0], old.func)}(...)"
+        yield call, with_instead(pair.sources[1], new, inside[0], call)
     heads = pattern(pair.sources[0], old.func), pattern(pair.sources[1], new.func)
     for neighbours in (False, True):
         olds, news = _arguments(pair, old, new, neighbours=neighbours)
