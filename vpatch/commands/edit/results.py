@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from vpatch.commands.edit.changed_patch import beside_of
 from vpatch.commands.edit.refresh_result import RefreshedPatch
-from vpatch.commands.edit.states import StateChange, releases_asked, states_on
+from vpatch.commands.edit.states import releases_asked, states_between, states_on
 from vpatch.library.patch import DECLARATION
 from vpatch.planning.plan import plan
 from vpatch.util.unified_diff import unified_diff
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from vpatch.commands.edit.changed_patch import ChangedPatch
+    from vpatch.commands.edit.states import StateChange
     from vpatch.deriving.candidate import Declared
     from vpatch.library.patch import Patch
     from vpatch.planning.state import Plan
@@ -93,13 +94,7 @@ def states_in_series(
     context: Context, old: Plan, new: Sequence[Patch], tree: Tree
 ) -> tuple[StateChange, ...]:
     """The states of a series on the release that it was edited on."""
-    version = tree.pin.version or tree.pin.label
-    before = {one.patch.id: one.state for one in old.decisions}
-    after = plan(new, tree, answers=context.answers, shapes=False).decisions
-    return tuple(
-        StateChange(one.patch.id, version, before[one.patch.id], one.state, one.reason)
-        for one in after
-    )
+    return states_between(old, plan(new, tree, answers=context.answers, shapes=False))
 
 
 def states_elsewhere(

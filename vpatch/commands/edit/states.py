@@ -43,6 +43,17 @@ class StateChange:
         return self.after.stops and not self.before.stops
 
 
+def states_between(old: Plan, new: Plan) -> tuple[StateChange, ...]:
+    """The states of the patches that both plans of one tree have."""
+    version = new.pin.version or new.pin.label
+    before = {one.patch.id: one.state for one in old.decisions}
+    return tuple(
+        StateChange(one.patch.id, version, before[one.patch.id], one.state, one.reason)
+        for one in new.decisions
+        if one.patch.id in before
+    )
+
+
 def releases_asked(context: Context, asked: str | None, tree: str, own: str | None) -> list[str]:
     """The releases to compare beside that of the checkout: by default those in the cache."""
     if asked == "none":

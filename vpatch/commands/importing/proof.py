@@ -57,11 +57,12 @@ def proven(
     by_id = {draft.change.id: draft for draft in drafts}
     files: dict[str, bytes] = {}
     proofs: dict[str, ImportProof] = {}
+    pristine = View(tree, answers=answers)
     for decision in plan_of_sources(patches, tree, answers).decisions:
         patch = decision.patch
         proof = _proof(decision, by_id[patch.id])
         files |= {path: change.after for path, change in decision.changes.items()}
-        missing = missing_imports(decision.changes, View(tree).over(files))
+        missing = missing_imports(decision.changes, pristine.over(files))
         notes = [f"{fault}: the patch is a conflict there until it has that" for fault in missing]
         proof = replace(proof, notes=(*proof.notes, *notes))
         if proof.failure is None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from vpatch.commands.edit.states import StateChange
+from vpatch.commands.edit.states import states_between
 from vpatch.planning.plan import plan
 from vpatch.planning.relations import order
 from vpatch.planning.state import State
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from vpatch.commands.edit.into.ground import Ground
+    from vpatch.commands.edit.states import StateChange
     from vpatch.library.patch import Patch
     from vpatch.workspace.context import Context
 
@@ -72,14 +73,7 @@ def _place(
     recipe: Path | None = None,
     after: str | None = None,
 ) -> PlaceInSeries:
-    before = {one.patch.id: one.state for one in ground.plan.decisions}
-    decided = plan(patches, ground.tree, answers=context.answers, shapes=False).decisions
-    version = ground.tree.pin.version or ground.tree.pin.label
-    own = next(one for one in decided if one.patch.id == new.id)
-    states = tuple(
-        StateChange(one.patch.id, version, before[one.patch.id], one.state, one.reason)
-        for one in decided
-        if one.patch.id != new.id
-    )
+    decided = plan(patches, ground.tree, answers=context.answers, shapes=False)
+    own = next(one for one in decided.decisions if one.patch.id == new.id)
     failure = None if own.state is State.NEEDED else f"{own.state}: {own.reason}"
-    return PlaceInSeries(recipe, after, failure, states)
+    return PlaceInSeries(recipe, after, failure, states_between(ground.plan, decided))
