@@ -23,6 +23,7 @@ def faults(after, before="", path="vllm/m.py"):
         ("\f\nx\f = 1\rundefined_thing()\r\n", [("undefined", "undefined_thing", 3)]),
         ("def one(): ...\ndef one(): ...\n", [("redefined", "one", 2)]),
         ("import os\nimport os\nos.getcwd()\n", [("redefined", "os", 2)]),
+        ("if x:\n    import os\nimport os\nos.getcwd()\n", [("redefined", "os", 3)]),
         # Where nothing is wrong.
         ("def f():\n    return late()\ndef late(): ...\n", []),
         ("import os  # noqa\n", []),
@@ -31,6 +32,9 @@ def faults(after, before="", path="vllm/m.py"):
         ("from wherever import *\nundefined_thing()\n", []),
         ("try:\n    import os\nexcept ImportError:\n    os = None\nprint(os)\n", []),
         ("if x:\n    import os\nelse:\n    os = None\nprint(os)\n", []),
+        ("if x:\n    import os\nif y:\n    import os\nos.getcwd()\n", []),
+        ("import os\nif x:\n    import ntpath as os\nos.getcwd()\n", []),
+        ("def f(): ...\ntry:\n    from g import f\nexcept ImportError: ...\nf()\n", []),
         ("unused = 1\n", []),
         ("__all__ = ['lazy']\ndef __getattr__(name):\n    return name\n", []),
     ],

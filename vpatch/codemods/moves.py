@@ -84,11 +84,16 @@ def moves_of(old: Sequence[cst.CSTNode], new: Sequence[cst.CSTNode]) -> Moves:
         id(other): one
         for one, other in zip(filter(is_gap, all_old), filter(is_gap, all_new), strict=False)
     }
+    same_key: dict[str, list[cst.CSTNode]] = {}
+    for one in filter(_is_code, all_old):
+        same_key.setdefault(key_of(one), []).append(one)
     inside: set[int] = set()
-    for right in all_new:
-        others = (one for one in all_old if id(one) not in inside and not is_gap(one))
-        same = next((one for one in others if key_of(one) == key_of(right)), None)
-        if same is not None and id(right) not in inside:
+    for right in filter(_is_code, all_new):
+        if id(right) in inside:
+            continue
+        others = (one for one in same_key.get(key_of(right), ()) if id(one) not in inside)
+        same = next(others, None)
+        if same is not None:
             for inner in flat([right]):
                 unchanged.pop(id(inner), None)
             unchanged[id(right)] = same
@@ -97,6 +102,10 @@ def moves_of(old: Sequence[cst.CSTNode], new: Sequence[cst.CSTNode]) -> Moves:
     taken = {id(one) for one in (*unchanged.values(), *changed.values())}
     gone = frozenset(map(id, old)) - taken
     return Moves(old, new, unchanged, changed, gone)
+
+
+def _is_code(statement: cst.CSTNode) -> bool:
+    return not is_gap(statement)
 
 
 def _pair_changed(

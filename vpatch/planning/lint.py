@@ -30,6 +30,11 @@ _KINDS: dict[type[messages.Message], tuple[Kind, str]] = {
     messages.RedefinedWhileUnused: ("redefined", "F811"),
     messages.ImportShadowedByLoopVar: ("redefined", "F402"),
 }
+# What stands in a block of these may not run.
+_MAY_NOT_RUN = (
+    *(ast.If, ast.For, ast.AsyncFor, ast.While, ast.Try, ast.TryStar, ast.ExceptHandler),
+    *(ast.With, ast.AsyncWith, ast.match_case),
+)
 _NEWLINE = re.compile(r"\r\n|\r|\n")
 _NOQA = re.compile(
     r"#\s*noqa(?!\w)(?::\s*(?P<codes>[A-Z]+\d+(?:[,\s]+[A-Z]+\d+)*))?", re.IGNORECASE
@@ -85,6 +90,7 @@ def _faults(path: str, source: bytes) -> Iterator[NameFault]:
         except (SyntaxError, ValueError, NestedTooDeeplyError):
             return  # whoever asks has compiled the new file, and the old one may be broken
     is_lazy = any(_is_lazy(node) for node in tree.body)
+    optional = list(_optional_blocks(tree))
     # Not splitlines(): Python's own parser does not count a form feed as the end of a line.
     lines = _NEWLINE.split(source.decode(errors="replace"))
     ends = {
@@ -99,10 +105,23 @@ def _faults(path: str, source: bytes) -> Iterator[NameFault]:
             continue
         if is_lazy and isinstance(message, messages.UndefinedExport):
             continue
+        if kind == "redefined":
+            _, earlier = message.message_args
+            if any(message.lineno in block and earlier not in block for block in optional):
+                continue  # where it does not run, the earlier definition is the one that counts
         end = ends.get(message.lineno, message.lineno)
         if not _is_excused(lines[message.lineno - 1 : end], code):
             name = str(message.message_args[0])
             yield NameFault(kind, name, message.lineno, lines[message.lineno - 1].strip())
+
+
+def _optional_blocks(tree: ast.Module) -> Iterator[range]:
+    """The lines of each block that may not run, or not to its end."""
+    for node in ast.walk(tree):
+        if isinstance(node, _MAY_NOT_RUN):
+            for block in (node.body, getattr(node, "orelse", None)):
+                if block:
+                    yield range(block[0].lineno, (block[-1].end_lineno or block[-1].lineno) + 1)
 
 
 def _is_lazy(node: ast.stmt) -> bool:
