@@ -39,7 +39,8 @@ def _needs(inspection: Inspection, platform: str) -> Iterator[Need]:
     if architecture == _V4:
         yield from _deepseek_v4(inspection)
     if architecture in _SPARSE and platform in {"", "cuda"}:
-        yield Need("deepgemm-next-n-3", "with two draft tokens on Hopper: not needed, but faster")
+        reason = "with two draft tokens on Hopper: not needed; faster only with many long requests"
+        yield Need("deepgemm-next-n-3", reason)
     if platform == "cpu":
         yield Need("cpu-spec-decode-fp64-gumbel", "speculation on a CPU does not start without it")
         yield Need("cpu-spec-decode-expand-copy-back", "sampling on a CPU is wrong without it")
