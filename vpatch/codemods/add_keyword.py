@@ -82,6 +82,8 @@ class AddKeyword(PatternEdit):
 
 
 class _AddKeywordTransformer(PatternTransformer[AddKeyword]):
+    sees_functions = True
+
     def __init__(self, spec: AddKeyword) -> None:
         super().__init__(spec)
         self._functions: list[cst.FunctionDef] = []

@@ -122,13 +122,16 @@ class SiteTransformer(cst.CSTTransformer):
     Among its `kinds`, cst.Name means names in expressions and as targets. The names of
     attributes, keywords, parameters, definitions and imports are hidden unless `sees_identifiers`.
 
-    It passes over statements of a module or a class that are not within the place. It also passes
-    over those that lack names of every alternative in `needles`: a place must have them by itself.
-    Strings are no names, as there are many ways to spell one.
+    It passes over statements that are not within the place. It also passes over those that lack
+    names of every alternative in `needles`: a place must have them by itself. In a function, it
+    does not where the subclass `sees_functions`. Strings are no names, as there are many ways to
+    spell one.
     """
 
     kinds: tuple[type[cst.CSTNode], ...] = ()
     sees_identifiers = False
+    # Whether a place in a function is told by other statements of the function as well.
+    sees_functions = False
 
     def __init__(self, place: Scope, needles: Sequence[frozenset[bytes]] = ()) -> None:
         super().__init__()
@@ -199,6 +202,14 @@ class SiteTransformer(cst.CSTTransformer):
         scope = ".".join(self.scope)
         self.sites.append(EditSite(node, scope, todo, texts, problem, recognised, repeat))
 
+    def _looks_into(self, statement: cst.CSTNode) -> bool:
+        """Whether a place may be in a statement. Then what is in it may be passed over in turn."""
+        if self._passes_over(statement):
+            return False
+        if not (self.sees_functions and isinstance(statement, cst.FunctionDef)):
+            self._extents.open(statement)
+        return True
+
     def _passes_over(self, statement: cst.CSTNode) -> bool:
         if not self.needles:
             return False  # somebody's own: what it looks at is not known
@@ -211,7 +222,7 @@ class SiteTransformer(cst.CSTTransformer):
         )
 
     def on_visit(self, node: cst.CSTNode) -> bool:
-        if isinstance(node, STATEMENTS) and self._passes_over(node):
+        if isinstance(node, STATEMENTS) and not self._looks_into(node):
             return False
         if isinstance(node, (cst.Module, cst.IndentedBlock, cst.If)):
             self._unreached.update(map(id, unreached(node)))

@@ -123,7 +123,7 @@ def _run_on(
     )
     if not any(site.todo for site in sites):
         return FileOutcome(sites, None)
-    if module.bytes != source:
+    if not extents.is_faithful(module, source):
         raise UnparsableFile(
             "libcst cannot write it back byte for byte (a form feed, a bare CR, or an indented "
             "comment at its end?)",

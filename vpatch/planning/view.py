@@ -65,6 +65,8 @@ class _Shared:
     statements: dict[bytes, Statements | None] = field(default_factory=dict)
     outlines: dict[tuple[bytes, bool], list[Definition]] = field(default_factory=dict)
     reducers: dict[bytes, tuple[Reducer, Spellings]] = field(default_factory=dict)
+    # By what is left of the contents as well: many edits look at the same part of a file.
+    parts: dict[tuple[bytes, bytes], tuple[cst.Module, Extents]] = field(default_factory=dict)
 
 
 @dataclass
@@ -240,10 +242,14 @@ class View:
         reduced = reducer.reduced(looks)
         if reduced is None:
             return None
-        module, extents = _parsed(path, reduced.text), Extents()
+        parts, part = self._shared.parts, (key, hashlib.sha256(reduced.text).digest())
+        if part not in parts:
+            module, extents = _parsed(path, reduced.text), Extents()
+            extents.remember(module, reduced.text, ast.parse(reduced.text), spellings)
+            _put(parts, part, (module, extents))
+        module, extents = parts[part]
         if module.default_indent != reducer.default_indent:
             return None
-        extents.remember(module, reduced.text, ast.parse(reduced.text), spellings)
         return reduced, module, extents
 
     def tree_of(self, path: str) -> ast.Module | None:
