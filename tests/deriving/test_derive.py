@@ -336,6 +336,18 @@ def test_text_takes_as_many_lines_as_make_it_unique():
     assert found.kind == "text"
 
 
+@pytest.mark.parametrize(("kept", "is_rewritten"), [(30, False), (10, True)])
+def test_a_long_file_that_is_written_anew_is_text(kept, is_rewritten):
+    before, after = (
+        "X = [\n" + "".join(f"    {sign}{n},\n" for n in range(220 - kept)) + "]\n" for sign in "+-"
+    )
+    same = "".join(f"same_{n} = 1\n" for n in range(kept))
+    derived_edits = derived(same + after, same + before)
+    assert (
+        {edit.why for edit in derived_edits} == {"nearly all of the file is new"}
+    ) is is_rewritten
+
+
 LAYOUT = BEFORE.replace("self.proj = Linear(4, 4)", "self.proj = Linear(4, 4,  bias=True)")
 
 

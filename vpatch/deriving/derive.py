@@ -8,6 +8,7 @@ import hashlib
 import itertools
 import logging
 import re
+from collections import Counter
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
@@ -43,6 +44,8 @@ DOCSTRING = "a docstring changes"
 _MOST_CANDIDATES = 60
 _FEWEST_CANDIDATES = 16
 _MOST_BYTES = 800_000
+# A long file that keeps a smaller part of its lines than this is a new one.
+_LONG_FILE, _FEW_KEPT = 200, 0.1
 _log = logging.getLogger(__name__)
 
 
@@ -100,6 +103,8 @@ def _derive(change: FileChange, trial: Trial, *, exact: bool, text: bool) -> lis
     if text:
         return _of_text(change, trial, "imported as text")
     if change.path.endswith(".py"):
+        if _is_rewritten(change):
+            return _of_text(change, trial, "nearly all of the file is new")
         try:
             sources = SourceCode(change.before or b""), SourceCode(change.after)
         except (SyntaxError, ValueError) as error:
@@ -112,6 +117,14 @@ def _derive(change: FileChange, trial: Trial, *, exact: bool, text: bool) -> lis
             failure = _failure("the search for edits by meaning", change.path, error)
             return _of_text(change, trial, "vpatch failed to find edits by meaning", failure)
     return _of_text(change, trial, "the file is not Python")
+
+
+def _is_rewritten(change: FileChange) -> bool:
+    """Whether a long file keeps few of its lines, wherever they are; blank lines do not count."""
+    sides = (change.before or b"", change.after)
+    before, after = (Counter(filter(bytes.strip, side.splitlines())) for side in sides)
+    longest = max(before.total(), after.total())
+    return longest >= _LONG_FILE and (before & after).total() < _FEW_KEPT * longest
 
 
 def _failure(what: str, where: str, error: Exception) -> str:
