@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import logging
 import os
 import signal
@@ -26,6 +25,7 @@ from vpatch.console.result import (
 from vpatch.console.usage import as_ours
 from vpatch.errors import ExitCode, ManyErrors, VpatchError, by_cause
 from vpatch.registry import COMMANDS
+from vpatch.util.garbage import collect_rarely
 from vpatch.util.log_output import SHOWN, RunLog, run_log
 from vpatch.util.os_errors import path_or_machine_error
 from vpatch.util.own_environment import set_own
@@ -38,9 +38,6 @@ if TYPE_CHECKING:
 
     from vpatch.console.result import Successor
 
-# Syntax trees are millions of objects without cycles, so old objects are hardly ever worth a look.
-# Young ones are: polling a server for hours makes cycles, and without collection they add up.
-_GC_THRESHOLDS = (10_000, 50, 1_000)
 # Seconds in which a run that is interrupted clears up, whatever else is pressed.
 _PATIENCE = 5.0
 _log = logging.getLogger(__name__)
@@ -136,7 +133,7 @@ def main() -> NoReturn:
         if signal.getsignal(ending) is not signal.SIG_IGN:
             # Engines are ended, and what is half made is removed.
             signal.signal(ending, interrupt)
-    gc.set_threshold(*_GC_THRESHOLDS)
+    collect_rarely()
     allow_deep_syntax()
     set_own()
     with made_visible(), run_log(partial(click.echo, err=True)) as log:

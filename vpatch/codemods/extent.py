@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import libcst as cst
 
@@ -86,6 +86,13 @@ class Extents:
         for body, parsed in _blocks(statement, extent.parsed[0]):
             self._note(body, parsed, extent.lines)
 
+    def of_whole(self, module: cst.Module, spellings: Spellings) -> Extents:
+        """The same, where a module is a part of another one, which has other spellings."""
+        extents = Extents()
+        extents._known, extents._faithful = self._known, self._faithful
+        extents._spellings[id(module)] = (module, spellings)
+        return extents
+
     def spellings(self, module: cst.Module) -> Spellings:
         """How a module spells what it imports."""
         if id(module) not in self._spellings:
@@ -131,7 +138,8 @@ def _blocks(
 ) -> Iterator[tuple[Sequence[cst.CSTNode], Sequence[ast.stmt]]]:
     """The blocks of a statement, or of a part of one, as both read them."""
     for name in BLOCKS:
-        block, same = getattr(statement, name, None), getattr(parsed, name, ())
+        block = getattr(statement, name, None)
+        same: Sequence[Any] = getattr(parsed, name, ())
         if isinstance(block, (cst.Else, cst.Finally)):
             block = block.body
         match block:

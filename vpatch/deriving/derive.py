@@ -25,7 +25,6 @@ from vpatch.deriving.strategies.statements import says_all_of, without_comments
 from vpatch.deriving.texts import texts
 from vpatch.deriving.trial import Trial, same_code
 from vpatch.errors import UnavailableError
-from vpatch.util.garbage import uncollected
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -94,19 +93,15 @@ def derive(
     Raises:
         NotDerivedError: no edit does.
     """
+    before = change.before or b""
     trial = Trial(tree, change.path, change.after, OtherFiles(change.path, others))
-    with uncollected():
-        return _derive(change, trial, exact=exact, text=text)
-
-
-def _derive(change: FileChange, trial: Trial, *, exact: bool, text: bool) -> list[DerivedEdit]:
     if text:
         return _of_text(change, trial, "imported as text")
     if change.path.endswith(".py"):
         if _is_rewritten(change):
             return _of_text(change, trial, "nearly all of the file is new")
         try:
-            sources = SourceCode(change.before or b""), SourceCode(change.after)
+            sources = SourceCode(before), SourceCode(change.after)
         except (SyntaxError, ValueError) as error:
             return _of_text(change, trial, f"the file is not plain Python: {error}")
         try:

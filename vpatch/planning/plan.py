@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import logging
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -25,10 +27,9 @@ from vpatch.planning.shape import (
 from vpatch.planning.state import Decision, Plan, State
 from vpatch.planning.view import View
 from vpatch.source.memory import made_of
-from vpatch.util.garbage import uncollected
 
 if TYPE_CHECKING:
-    from collections.abc import Container, Iterable, Sequence
+    from collections.abc import Container, Iterable, Iterator, Sequence
 
     from vpatch.library.patch import Patch
     from vpatch.planning.code_shape import CodeShape
@@ -70,7 +71,7 @@ def plan(
     series = _Series(
         patches, View(tree, answers=answers), findings_for, remember, shapes, surroundings
     )
-    with uncollected():
+    with _uncollected():
         decisions = series.decide(patches, alone)
     answers.save()
     return Plan(tree.pin, tuple(with_claim(decision, tree.pin) for decision in decisions.values()))
@@ -88,10 +89,23 @@ def plan_of_sources(patches: Sequence[Patch], tree: Tree, answers: Answers | Non
         surroundings=False,
         imports=False,
     )
-    with uncollected():
+    with _uncollected():
         decisions = series.decide(patches)
     answers.save()
     return Plan(tree.pin, tuple(with_claim(decision, tree.pin) for decision in decisions.values()))
+
+
+@contextmanager
+def _uncollected() -> Iterator[None]:
+    """Look for no garbage in here: syntax trees are millions of objects, and have no cycles."""
+    if not gc.isenabled():
+        yield
+        return
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.enable()
 
 
 @dataclass

@@ -65,8 +65,8 @@ class _Shared:
     statements: dict[bytes, Statements | None] = field(default_factory=dict)
     outlines: dict[tuple[bytes, bool], list[Definition]] = field(default_factory=dict)
     reducers: dict[bytes, tuple[Reducer, Spellings]] = field(default_factory=dict)
-    # By what is left of the contents as well: many edits look at the same part of a file.
-    parts: dict[tuple[bytes, bytes], tuple[cst.Module, Extents]] = field(default_factory=dict)
+    # By the digests of what is left of the contents: many edits look at the same part of a file.
+    parts: dict[bytes, tuple[cst.Module, Extents]] = field(default_factory=dict)
 
 
 @dataclass
@@ -242,15 +242,20 @@ class View:
         reduced = reducer.reduced(looks)
         if reduced is None:
             return None
-        parts, part = self._shared.parts, (key, hashlib.sha256(reduced.text).digest())
-        if part not in parts:
-            module, extents = _parsed(path, reduced.text), Extents()
-            extents.remember(module, reduced.text, ast.parse(reduced.text), spellings)
-            _put(parts, part, (module, extents))
-        module, extents = parts[part]
+        module, extents = self._part(path, reduced.text, spellings)
         if module.default_indent != reducer.default_indent:
             return None
         return reduced, module, extents
+
+    def _part(self, path: str, text: bytes, spellings: Spellings) -> tuple[cst.Module, Extents]:
+        """What is left of a file, parsed: of another file, the same may be left."""
+        known, key = self._shared.parts, hashlib.sha256(text).digest()
+        if key not in known:
+            module, extents = _parsed(path, text), Extents()
+            extents.remember(module, text, ast.parse(text), spellings)
+            _put(known, key, (module, extents))
+        module, extents = known[key]
+        return module, extents.of_whole(module, spellings)
 
     def tree_of(self, path: str) -> ast.Module | None:
         """The file as Python's own parser reads it, if it can.

@@ -19,6 +19,7 @@ from vpatch.errors import (
     combine,
 )
 from vpatch.source.spec import parse_tree
+from vpatch.util.garbage import rarely_collected
 from vpatch.util.scratch import staging_folder
 from vpatch.workspace.context import exact_release
 
@@ -60,7 +61,9 @@ def import_patches(
         with staging_folder(output_dir, "importing") as staging:
             release = tree if fitting.upstreamed else None
             run = ImportRun(context, request, releases, fitting.base, release, staging)
-            imported = _put_in_place(run.run(changes), staging, output_dir)
+            with rarely_collected():
+                results = run.run(changes)
+            imported = _put_in_place(results, staging, output_dir)
     if reason := why_not_own(request, changes):
         folders = " ".join(shlex.quote(str(one.folder)) for one in imported)
         context.progress.note(
