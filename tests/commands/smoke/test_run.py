@@ -119,6 +119,24 @@ def test_a_cell_is_judged_as_soon_as_nothing_changes_it(phase, cells, expected):
     assert [(runs, result.cell.k) for runs, result in seen.judged] == expected
 
 
+def test_after_an_interrupt_what_ran_is_judged(phase):
+    def answer(cell, number):
+        if number == 3:
+            raise KeyboardInterrupt
+        return measured_of(cell)
+
+    cells = [cell_of(0, rounds=2), cell_of(2), cell_of(2, "server")]
+    seen = phase(cells, answer)
+    assert seen.events == [("offline", 0), ("offline", 2), ("server", 2)]
+    half, whole, other = seen.results
+    assert (half.verdict, check_of(half, "rounds").figure) == ("not run", "1 of 2")
+    assert check_of(half, "runs").verdict == "pass"
+    assert whole.verdict == "pass"
+    assert [(c.name, c.verdict, c.reason) for c in other.checks] == [
+        ("runs", "not run", "interrupted")
+    ]
+
+
 def test_the_port_is_for_servers(phase):
     assert phase([cell_of(0), cell_of(0, "server")], port=8000).ports == [8000]
 

@@ -440,6 +440,26 @@ def test_an_interrupt_leaves_nothing(smoked, ending):
     assert list((smoked.folder / "evidence").iterdir()) == []
 
 
+@pytest.mark.usefixtures("rooms")
+def test_an_interrupt_keeps_what_ran(smoked):
+    cells = "    - {model: given, k: [0, 2], modes: [offline]}\n"
+    hangs = "environment: {FAKE_FAULT: hang while loading}"
+    text = smoked.recipe.read_text().partition("    - {")[0] + cells
+    smoked.recipe.write_text(
+        text + cells.replace("[0, 2]", f"[3], {hangs}") + cells.replace("2", "4")
+    )
+    args = ("smoke", "--vllm", "0.50", "--engine", sys.executable, "--name", "one")
+    run = smoked.interrupted(*args, once="evidence/.*.partial/logs/*k-3-offline.log", settle=0.5)
+    ends = [line.split()[1:] for line in run.out.splitlines() if "modules" not in line]
+    assert [words[0] for words in ends[:-1]] == ["pass", "pass", "not", "not", "not"]
+    assert [words[-1] for words in ends[2:-1]] == ["interrupted"] * 3
+    assert run.out.endswith("2 of 5 cells pass; evidence: evidence/one\n")
+    assert run.err.endswith("interrupted; what ran is kept\n")
+    record = json.loads((smoked.folder / "evidence" / "one" / "results.json").read_text())
+    assert record["result"] == "failed"
+    assert "one matches (failed, sha256:" in smoked.run("evidence", "verify", "one", code=1).out
+
+
 def test_the_api_writes_the_evidence_that_the_command_does(evidenced, capfd, monkeypatch):
     one = json.loads((evidenced.folder / "evidence" / "one" / "results.json").read_text())
     for name, value in evidenced.env.items():

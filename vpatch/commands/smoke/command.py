@@ -22,7 +22,7 @@ from vpatch.console.options import (
 )
 from vpatch.console.output import style
 from vpatch.console.renamed_options import renamed_common_option
-from vpatch.console.result import CommandResult
+from vpatch.console.result import CommandResult, InterruptedRunError
 from vpatch.errors import ExitCode
 from vpatch.evidence.smoke_report import cures_of
 from vpatch.util.plural import counted
@@ -100,9 +100,15 @@ def command(
         on_result=None if as_json else _print,
     )
     code = ExitCode.CLEAN if result.passed else ExitCode.FINDINGS
+    failure = InterruptedRunError("interrupted; what ran is kept") if result.interrupted else None
     if as_json:
-        return CommandResult(SmokeOutput.model_validate(result), code)
+        output = SmokeOutput.model_validate(result)
+        if failure is not None:
+            return CommandResult(output, failure.exit_code, (failure,))
+        return CommandResult(output, code)
     _print_end(result.record, result.folder)
+    if failure is not None:
+        raise failure
     return code
 
 

@@ -9,7 +9,13 @@ from typing import TYPE_CHECKING
 from vpatch.commands.smoke.joined_record import joined
 from vpatch.commands.smoke.point import PointRun
 from vpatch.commands.smoke.prove import run_smoke
-from vpatch.commands.smoke.request import SmokeResult, asked_of, planned_smoke, smoke_plan_of
+from vpatch.commands.smoke.request import (
+    SmokeResult,
+    asked_of,
+    interrupted_in,
+    planned_smoke,
+    smoke_plan_of,
+)
 from vpatch.errors import VpatchError, combine, distinct
 from vpatch.evidence.collecting import collected, dated
 from vpatch.evidence.store import LOGS, POINTS, write_evidence
@@ -123,9 +129,12 @@ class PointsRun:
                     with ExitStack() as engines:
                         target = open_target(context, point.trees, engine, engines)
                         tell = self._prefix(point.name)
-                        records.append(
-                            run_smoke(point.request, target, point.workdir, context.progress, tell)
+                        record = run_smoke(
+                            point.request, target, point.workdir, context.progress, tell
                         )
+                    if interrupted_in(record):
+                        raise KeyboardInterrupt
+                    records.append(record)
                 return records
 
             return self._collect(planned, f"{self.request.recipe}-{kind}", make, engine)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from vpatch.commands.smoke.checks import Check
 from vpatch.commands.smoke.imports import collect_environment, run_imports
 from vpatch.commands.smoke.record import SmokeRun, machine_record, record_of
-from vpatch.commands.smoke.run import PhaseContext, run_phase
+from vpatch.commands.smoke.run import PhaseContext, run_phase, was_interrupted
 from vpatch.errors import UnavailableError
 from vpatch.evidence.records import RunEngine
 from vpatch.evidence.store import ENVIRONMENT, LOGS, write_evidence
@@ -40,7 +40,10 @@ def run_smoke(
 
     `on_result` gets what was found, cell by cell.
 
+    After an interrupt, what ran is kept, and the record says that the rest did not run.
+
     Raises:
+        KeyboardInterrupt: no cell had run when it was interrupted.
         OverlayError: the engine's packages are not those of the trees.
         UnavailableError: the machine is in the way, such as a full disk.
     """
@@ -85,22 +88,28 @@ def _run(
     imports: dict[Phase, Sequence[Check]] = {}
     results: list[CellResult] = []
     for phase in request.phases:
+        stopped = was_interrupted(results)
         place = PhaseContext(phase, sites[phase], checkpoints, workdir / LOGS, work, request.port)
-        imports[phase] = run_imports(
-            request.smoke.imports,
-            sites[phase],
-            request.cells[0].environment,
-            new_folder(work, f"imports-{phase}"),
-            workdir / LOGS / f"{phase}-imports.log",
-        )
-        for check in imports[phase]:
+        if not stopped:
+            imports[phase] = run_imports(
+                request.smoke.imports,
+                sites[phase],
+                request.cells[0].environment,
+                new_folder(work, f"imports-{phase}"),
+                workdir / LOGS / f"{phase}-imports.log",
+            )
+        for check in imports.get(phase, ()):
             on_result(phase, check.name, [check])
-        results += run_phase(place, request.cells, progress, report)
-    task = progress.start("Collecting the environment")
-    ended = collect_environment(sites["after"], work, workdir / ENVIRONMENT)
-    task.done()
-    if ended.code != 0:
-        progress.note(f"vllm.collect_env ended with {ended.code}; see {ENVIRONMENT}")
+        results += run_phase(place, request.cells, progress, report, interrupted=stopped)
+    if not any(visit.measured for result in results for visit in result.visits):
+        raise KeyboardInterrupt
+    # Who interrupts does not wait for more.
+    if not was_interrupted(results):
+        task = progress.start("Collecting the environment")
+        ended = collect_environment(sites["after"], work, workdir / ENVIRONMENT)
+        task.done()
+        if ended.code != 0:
+            progress.note(f"vllm.collect_env ended with {ended.code}; see {ENVIRONMENT}")
     return SmokeRun(
         request=request,
         timestamp=timestamp,

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from vpatch.commands.smoke.cells import cells_of
 from vpatch.commands.smoke.point import SmokeRequest
+from vpatch.commands.smoke.run import INTERRUPTED
 from vpatch.commands.smoke.standard import standard_plan
 from vpatch.errors import ConflictingOptionsError, UsageError
 from vpatch.harness.models import given
@@ -131,6 +132,17 @@ class SmokeResult:
     def passed(self) -> bool:
         """Whether every check with the patches passed."""
         return self.record.result == "passed"
+
+    @property
+    def interrupted(self) -> bool:
+        """Whether somebody interrupted the run. What ran until then is in the record."""
+        return interrupted_in(self.record)
+
+
+def interrupted_in(record: SmokeRecord) -> bool:
+    """Whether somebody interrupted the run that a record is of."""
+    rounds = (one for cell in record.cells for one in cell.rounds or ())
+    return any(one.skipped == INTERRUPTED for one in rounds)
 
 
 def where_of(options: SmokeOptions, request: selection.Request) -> Where:

@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from vpatch.progress import Progress
 
 _SEVERAL = 2
+# Why a cell did not run, or did not run to its end.
+INTERRUPTED = "interrupted"
 
 
 @dataclass(frozen=True)
@@ -84,11 +86,14 @@ def run_phase(
     cells: Sequence[Cell],
     progress: Progress,
     on_result: Callable[[CellResult], None],
+    *,
+    interrupted: bool = False,
 ) -> list[CellResult]:
     """Run all cells. `on_result` gets each result as soon as nothing can change it any more.
 
     A start that hangs is not tried again in another mode or round. On the pristine tree, more
-    speculative tokens are not tried where fewer did not even start.
+    speculative tokens are not tried where fewer did not even start. After an interrupt, nothing
+    more runs; the results say so.
     """
     planned = list(visits(cells))
     runs: list[CellRun] = []
@@ -96,7 +101,7 @@ def run_phase(
     verdicts = CellVerdicts(place.phase, cells, place.sandbox.digests, acceptance, on_result)
     for number, (_, cell) in enumerate(planned, 1):
         log = place.logs / log_name(place.phase, number, cell)
-        reason = _why_hangs(runs, cell)
+        reason = INTERRUPTED if interrupted else _why_hangs(runs, cell)
         if not reason and place.phase == "before":
             reason = _why_useless(runs, cell)
         if reason:
@@ -104,11 +109,22 @@ def run_phase(
         else:
             task = progress.start(f"{place.phase}, {number} of {len(planned)}: {cell.name}")
             folder = place.checkpoints[cell.model].folder
-            measured = run_cell(cell, folder, place.sandbox, place.workdir, log, port=place.port)
-            runs.append(CellRun(cell, log, measured))
-            task.done()
+            try:
+                ran = run_cell(cell, folder, place.sandbox, place.workdir, log, port=place.port)
+            except KeyboardInterrupt:
+                # Hours of other cells may be behind it.
+                interrupted = True
+                runs.append(CellRun(cell, log, None, INTERRUPTED))
+            else:
+                runs.append(CellRun(cell, log, ran))
+                task.done()
         verdicts.look(runs, [following for _, following in planned[number:]])
     return verdicts.all()
+
+
+def was_interrupted(results: Sequence[CellResult]) -> bool:
+    """Whether somebody interrupted the run of these cells."""
+    return any(visit.skipped == INTERRUPTED for result in results for visit in result.visits)
 
 
 def log_name(phase: Phase, number: int, cell: Cell) -> str:
@@ -161,6 +177,9 @@ class CellVerdicts:
                 # What fails in any round fails.
                 if check.verdict == "fail" or check.name not in checks:
                     checks[check.name] = check
+        if any(visit.skipped == INTERRUPTED for visit in mine):
+            rounds = f"{len(runs)} of {len(mine)}"
+            checks["rounds"] = Check("rounds", "not run", rounds, INTERRUPTED, claimed=True)
         return CellResult(self.phase, cell, tuple(checks.values()), mine)
 
 
