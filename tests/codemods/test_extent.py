@@ -188,6 +188,18 @@ def test_what_is_passed_over_stays_the_same_object():
     assert same == [True, True, True, False, False, False, True, True]
 
 
+def test_a_long_function_is_passed_over_but_for_the_place(monkeypatch):
+    visit, visited = SiteTransformer.on_visit, []
+    monkeypatch.setattr(
+        SiteTransformer, "on_visit", lambda self, node: visited.append(node) or visit(self, node)
+    )
+    calls = "".join(f"    if x:\n        f({n}, g(a, b, c))\n" for n in range(200))
+    extents, module = extents_of(f"def q():\n{calls}    h(1)\n".encode())
+    (bound,) = edits_of({"find": "h($x)", "rewrite": "h($x, 2)", "within": "q"})
+    assert bound.codemod.apply(module, extents).sites
+    assert len(visited) < 500  # and not each of 4,000
+
+
 @pytest.mark.parametrize(
     ("within", "scope", "code", "reaches"),
     [

@@ -5,7 +5,8 @@ from dataclasses import replace
 import libcst as cst
 import pytest
 
-from tests.helpers import MODULE, fails, run, tree_of
+from tests.helpers import MODULE, edits_of, fails, run, tree_of
+from vpatch.planning.editing import run_edit
 from vpatch.planning.view import View, lines_of, parse
 
 
@@ -72,6 +73,31 @@ def test_the_same_content_is_parsed_once():
     view = View(tree_of({"a.py": "x = 1\n", "b.py": "x = 1\n"}))
     assert view.module("a.py") is view.module("b.py")
     assert view.over({"c.py": b"x = 1\n"}).module("c.py") is view.module("a.py")
+
+
+def test_edits_of_one_function_parse_it_once(monkeypatch):
+    parse_module, texts = cst.parse_module, []
+    monkeypatch.setattr(cst, "parse_module", lambda text: texts.append(text) or parse_module(text))
+    function = "def f():\n    a(1)\n    b(2)\n"
+    # What is left for the edits is the same of both files.
+    files = {"a.py": f"{function}def g(): x\n", "b.py": f"{function}def g(): y\n"}
+    view = View(tree_of(files))
+    for name in ("a", "b"):
+        declared = {"find": f"{name}($x)", "rewrite": f"c{name}($x)", "within": "f"}
+        (edit,) = edits_of({**declared, "expect": {"count": 2}})
+        assert run_edit(edit, view).mismatch is None
+    assert texts.count(f"{function}__vpatch_left_out_0__\n".encode()) == 1
+    assert sum(b"def f" in text for text in texts if isinstance(text, bytes)) == 1
+
+
+def test_the_same_part_of_two_files_is_read_by_the_imports_of_each():
+    function = "def f():\n    t(1)\n"
+    files = {
+        "a.py": f"from lib import target as t\n{function}",
+        "b.py": f"import target\n{function}",
+    }
+    result = run({"find": "target($x)", "rewrite": "new($x)", "within": "f"}, files)
+    assert [site.path for site in result.sites] == ["a.py"]
 
 
 @pytest.mark.parametrize("text", [b"\x0cf(1)\n", b"f(1)\n\n    # a\n"])

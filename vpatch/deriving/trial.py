@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import ast
+import hashlib
 import itertools
 import json
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Literal
 
 from pydantic import TypeAdapter, ValidationError
@@ -231,19 +232,25 @@ def likeness(one: bytes, other: bytes, *, docstrings: bool = True) -> Verdict | 
     """
     if one == other:
         return "exact"
-    try:
-        trees = [parsed(text) for text in (one, other)]
-        if not docstrings:
-            for tree in trees:
-                _take_docstrings(tree)
-        dumps = [ast.dump(tree) for tree in trees]
-    except (SyntaxError, ValueError, RecursionError):
-        return None
-    if dumps[0] != dumps[1]:
+    codes = [_code_digest(side, docstrings=docstrings) for side in (one, other)]
+    if codes[0] is None or codes[0] != codes[1]:
         return None
     comments = [[text for _, text in comments_of(side.decode())] for side in (one, other)]
     same = docstrings and comments[0] == comments[1]
     return "layout" if same else "code"
+
+
+# Many candidates are compared with the same file.
+@lru_cache(maxsize=8)
+def _code_digest(content: bytes, *, docstrings: bool) -> bytes | None:
+    """A digest of the code of a file, whatever its layout; None of what is not Python."""
+    try:
+        tree = parsed(content)
+        if not docstrings:
+            _take_docstrings(tree)
+        return hashlib.sha256(ast.dump(tree).encode()).digest()
+    except (SyntaxError, ValueError, RecursionError):
+        return None
 
 
 def _take_docstrings(tree: ast.Module) -> None:
