@@ -55,6 +55,7 @@ def test_help_needs_click_alone_and_imports_no_command(args):
         "vpatch.main",
         "vpatch.registry",
         "vpatch.util",
+        "vpatch.util.garbage",
         "vpatch.util.log_output",
         "vpatch.util.losable_stream",
         "vpatch.util.os_errors",

@@ -30,7 +30,7 @@ _KINDS: dict[type[messages.Message], tuple[Kind, str]] = {
     messages.RedefinedWhileUnused: ("redefined", "F811"),
     messages.ImportShadowedByLoopVar: ("redefined", "F402"),
 }
-# What stands in a block of these may not run.
+# What is in a block of these may not run.
 _MAY_NOT_RUN = (
     *(ast.If, ast.For, ast.AsyncFor, ast.While, ast.Try, ast.TryStar, ast.ExceptHandler),
     *(ast.With, ast.AsyncWith, ast.match_case),

@@ -71,10 +71,7 @@ def plan(
     series = _Series(
         patches, View(tree, answers=answers), findings_for, remember, shapes, surroundings
     )
-    with _uncollected():
-        decisions = series.decide(patches, alone)
-    answers.save()
-    return Plan(tree.pin, tuple(with_claim(decision, tree.pin) for decision in decisions.values()))
+    return series.plan(alone)
 
 
 def plan_of_sources(patches: Sequence[Patch], tree: Tree, answers: Answers | None = None) -> Plan:
@@ -89,10 +86,7 @@ def plan_of_sources(patches: Sequence[Patch], tree: Tree, answers: Answers | Non
         surroundings=False,
         imports=False,
     )
-    with _uncollected():
-        decisions = series.decide(patches)
-    answers.save()
-    return Plan(tree.pin, tuple(with_claim(decision, tree.pin) for decision in decisions.values()))
+    return series.plan()
 
 
 @contextmanager
@@ -131,6 +125,13 @@ class _Series:
         base, carried = made_of(self.pristine.tree), self.pristine.tree.carried
         recorded = {p.id for p in self.patches if base and is_recorded_for(p, base)}
         return base if carried <= recorded else None
+
+    def plan(self, alone: Container[str] = ()) -> Plan:
+        with _uncollected():
+            decisions = self.decide(self.patches, alone).values()
+        self.pristine.answers.save()
+        pin = self.pristine.tree.pin
+        return Plan(pin, tuple(with_claim(decision, pin) for decision in decisions))
 
     def decide(self, patches: Sequence[Patch], alone: Container[str] = ()) -> dict[str, Decision]:
         """The decision on each of some patches, each on the tree as those before it leave it."""
