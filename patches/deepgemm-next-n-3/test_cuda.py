@@ -140,7 +140,7 @@ def test_rows_are_scored_as_alone(monkeypatch, calls, ratio):
 def test_a_graph_sees_each_step(monkeypatch, calls, ratio):
     indexer = make(monkeypatch, 5 * 40000, requests=8, ratio=ratio)
     indexer.fill([3] * 8)
-    # As vLLM captures: `persistent_topk` has the blocks for the longest length of the capture.
+    # As vLLM captures: `persistent_topk` has blocks for the longest length of it.
     captured = indexer.build([MAX_MODEL_LEN] * 8, [3] * 8)
     indexer.run(captured, 24)
     torch.accelerator.synchronize()

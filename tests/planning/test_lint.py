@@ -23,7 +23,7 @@ def faults(after, before="", path="vllm/m.py"):
         ("\f\nx\f = 1\rundefined_thing()\r\n", [("undefined", "undefined_thing", 3)]),
         ("def one(): ...\ndef one(): ...\n", [("redefined", "one", 2)]),
         ("import os\nimport os\nos.getcwd()\n", [("redefined", "os", 2)]),
-        ("if x:\n    import os\nimport os\nos.getcwd()\n", [("redefined", "os", 3)]),
+        ("if x:\n    import os\nimport ntpath as os\nos.getcwd()\n", [("redefined", "os", 3)]),
         # Where nothing is wrong.
         ("def f():\n    return late()\ndef late(): ...\n", []),
         ("import os  # noqa\n", []),
@@ -33,6 +33,7 @@ def faults(after, before="", path="vllm/m.py"):
         ("try:\n    import os\nexcept ImportError:\n    os = None\nprint(os)\n", []),
         ("if x:\n    import os\nelse:\n    os = None\nprint(os)\n", []),
         ("if x:\n    import os\nif y:\n    import os\nos.getcwd()\n", []),
+        ("if x:\n    from os import path\nfrom os import path\npath.sep\n", []),
         ("import os\nif x:\n    import ntpath as os\nos.getcwd()\n", []),
         ("def f(): ...\ntry:\n    from g import f\nexcept ImportError: ...\nf()\n", []),
         ("unused = 1\n", []),

@@ -15,7 +15,7 @@ from pyflakes.checker import Checker
 from vpatch.codemods.nesting import NestedTooDeeplyError, parsed
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
     from vpatch.planning.state import Change
 
@@ -93,8 +93,8 @@ def _faults(path: str, source: bytes) -> Iterator[NameFault]:
     optional = list(_optional_blocks(tree))
     # Not splitlines(): Python's own parser does not count a form feed as the end of a line.
     lines = _NEWLINE.split(source.decode(errors="replace"))
-    ends = {
-        node.lineno: node.end_lineno or node.lineno
+    imports = {
+        node.lineno: node
         for node in ast.walk(tree)
         if isinstance(node, (ast.Import, ast.ImportFrom))
     }
@@ -105,14 +105,34 @@ def _faults(path: str, source: bytes) -> Iterator[NameFault]:
             continue
         if is_lazy and isinstance(message, messages.UndefinedExport):
             continue
+        first, name = message.lineno, str(message.message_args[0])
         if kind == "redefined":
             _, earlier = message.message_args
-            if any(message.lineno in block and earlier not in block for block in optional):
-                continue  # where it does not run, the earlier definition is the one that counts
-        end = ends.get(message.lineno, message.lineno)
-        if not _is_excused(lines[message.lineno - 1 : end], code):
-            name = str(message.message_args[0])
-            yield NameFault(kind, name, message.lineno, lines[message.lineno - 1].strip())
+            sources = {_imported_as(name, imports.get(line)) for line in (earlier, first)}
+            is_same = len(sources) == 1 and None not in sources
+            if not _hides(first, earlier, optional, is_same=is_same):
+                continue
+        last = imports[first].end_lineno if first in imports else first
+        if not _is_excused(lines[first - 1 : last], code):
+            yield NameFault(kind, name, first, lines[first - 1].strip())
+
+
+def _hides(line: int, earlier: int, optional: Sequence[range], *, is_same: bool) -> bool:
+    """Whether a definition hides an earlier one wherever that runs; `is_same` as they import."""
+    # Where it does not run, the earlier one is the one that counts.
+    if any(line in block and earlier not in block for block in optional):
+        return False
+    # As the import for type checkers, and the one for the program.
+    return not (is_same and any(earlier in block and line not in block for block in optional))
+
+
+def _imported_as(name: str, node: ast.Import | ast.ImportFrom | None) -> tuple[str, ...] | None:
+    """What a statement imports by a name: the module, and the name there."""
+    if node is None:
+        return None
+    module = "." * node.level + (node.module or "") if isinstance(node, ast.ImportFrom) else ""
+    aliases = (alias.name for alias in node.names if name == (alias.asname or alias.name))
+    return next(((module, alias) for alias in aliases), None)
 
 
 def _optional_blocks(tree: ast.Module) -> Iterator[range]:
