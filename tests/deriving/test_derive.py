@@ -348,6 +348,12 @@ def test_a_long_file_that_is_written_anew_is_text(kept, is_rewritten):
     ) is is_rewritten
 
 
+def test_a_long_file_that_moves_into_a_block_is_not_new():
+    before = "X = [\n" + "".join(f"    {number},\n" for number in range(220)) + "]\n"
+    after = "if Y:\n" + "".join(f"    {line}" for line in before.splitlines(keepends=True))
+    assert "nearly all of the file is new" not in {edit.why for edit in derived(after, before)}
+
+
 LAYOUT = BEFORE.replace("self.proj = Linear(4, 4)", "self.proj = Linear(4, 4,  bias=True)")
 
 

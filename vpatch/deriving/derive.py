@@ -8,7 +8,6 @@ import hashlib
 import itertools
 import logging
 import re
-from collections import Counter
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
@@ -115,11 +114,11 @@ def derive(
 
 
 def _is_rewritten(change: FileChange) -> bool:
-    """Whether a long file keeps few of its lines, wherever they are; blank lines do not count."""
+    """Whether a long file keeps few of its distinct lines, wherever and however deep they are."""
     sides = (change.before or b"", change.after)
-    before, after = (Counter(filter(bytes.strip, side.splitlines())) for side in sides)
-    longest = max(before.total(), after.total())
-    return longest >= _LONG_FILE and (before & after).total() < _FEW_KEPT * longest
+    before, after = ({line.strip() for line in side.splitlines()} for side in sides)
+    most = max(len(before), len(after))
+    return most >= _LONG_FILE and len(before & after) < _FEW_KEPT * most
 
 
 def _failure(what: str, where: str, error: Exception) -> str:
