@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from dataclasses import dataclass, field
 from difflib import SequenceMatcher
+from itertools import filterfalse
 from typing import TYPE_CHECKING, TypeVar, cast
 
 import libcst as cst
@@ -85,10 +86,10 @@ def moves_of(old: Sequence[cst.CSTNode], new: Sequence[cst.CSTNode]) -> Moves:
         for one, other in zip(filter(is_gap, all_old), filter(is_gap, all_new), strict=False)
     }
     same_key: dict[str, list[cst.CSTNode]] = {}
-    for one in filter(_is_code, all_old):
+    for one in filterfalse(is_gap, all_old):
         same_key.setdefault(key_of(one), []).append(one)
     inside: set[int] = set()
-    for right in filter(_is_code, all_new):
+    for right in filterfalse(is_gap, all_new):
         if id(right) in inside:
             continue
         others = (one for one in same_key.get(key_of(right), ()) if id(one) not in inside)
@@ -102,10 +103,6 @@ def moves_of(old: Sequence[cst.CSTNode], new: Sequence[cst.CSTNode]) -> Moves:
     taken = {id(one) for one in (*unchanged.values(), *changed.values())}
     gone = frozenset(map(id, old)) - taken
     return Moves(old, new, unchanged, changed, gone)
-
-
-def _is_code(statement: cst.CSTNode) -> bool:
-    return not is_gap(statement)
 
 
 def _pair_changed(

@@ -32,8 +32,16 @@ _KINDS: dict[type[messages.Message], tuple[Kind, str]] = {
 }
 # What is in a block of these may not run.
 _MAY_NOT_RUN = (
-    *(ast.If, ast.For, ast.AsyncFor, ast.While, ast.Try, ast.TryStar, ast.ExceptHandler),
-    *(ast.With, ast.AsyncWith, ast.match_case),
+    ast.If
+    | ast.For
+    | ast.AsyncFor
+    | ast.While
+    | ast.With
+    | ast.AsyncWith
+    | ast.Try
+    | ast.TryStar
+    | ast.ExceptHandler
+    | ast.match_case
 )
 _NEWLINE = re.compile(r"\r\n|\r|\n")
 _NOQA = re.compile(

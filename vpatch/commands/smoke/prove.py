@@ -98,8 +98,8 @@ def _run(
                 new_folder(work, f"imports-{phase}"),
                 workdir / LOGS / f"{phase}-imports.log",
             )
-        for check in imports.get(phase, ()):
-            on_result(phase, check.name, [check])
+            for check in imports[phase]:
+                on_result(phase, check.name, [check])
         results += run_phase(place, request.cells, progress, report, interrupted=stopped)
     if not any(visit.measured for result in results for visit in result.visits):
         raise KeyboardInterrupt
